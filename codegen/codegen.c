@@ -1,0 +1,257 @@
+/* codegen.c - from kernel texts to modules: puts the instances of templates together into sources of a fixed number
+ * of kernels, and compiles them for each target with a few threads. Neither the partition nor the order of what comes
+ * out depends on the number of threads. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "codegen.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Few enough that a module compiles in about a second, many enough that a compiler's start does not count. */
+enum { KERNELS_PER_MODULE = 12, MAX_TARGETS = 32, MAX_THREADS = 64 };
+
+typedef struct Job {
+    const char *target;
+    int module;
+    const Text *source;
+    CodeResult result;
+} Job;
+
+typedef struct Queue {
+    pthread_mutex_t lock;
+    int next, count;
+    Job *jobs;
+} Queue;
+
+const char *kernel_template(const char *name)
+{
+    for (const KernelTemplate *t = kernel_templates; t->name; t++)
+        if (strcmp(t->name, name) == 0) return t->text;
+    return NULL;
+}
+
+const char *codegen_default_targets(void)
+{
+#ifdef HAVE_NVRTC
+    return "host,ptx";
+#else
+    return "host";
+#endif
+}
+
+void code_error(CodeResult *r, bool users, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    r->users = users;
+    r->error = malloc(sizeof text);
+    if (!r->error || length < 0) abort();
+    memcpy(r->error, text, sizeof text);
+}
+
+static const char *template_text(const char *name)
+{
+    const char *text = kernel_template(name);
+    if (!text) fault("codegen", "there is no kernel template '%s'", name);
+    return text;
+}
+
+/* Length of the name that a "#define" line at LINE defines, from *NAME on; 0 when it is another line. */
+static size_t defined_name(const char *line, const char **name)
+{
+    while (*line == ' ') line++;
+    if (*line != '#') return 0;
+    line++;
+    while (*line == ' ') line++;
+    if (strncmp(line, "define ", 7) != 0) return 0;
+    line += 7;
+    while (*line == ' ') line++;
+    *name = line;
+    return strcspn(line, " (\n\t");
+}
+
+/* Instances of one module share a translation unit: what one defined must not reach the next. */
+static void add_undefines(Text *source, const char *text)
+{
+    while (*text) {
+        const char *name = NULL;
+        const size_t length = defined_name(text, &name);
+        if (length > 0) text_add(source, "#undef %.*s\n", (int)length, name);
+        text += strcspn(text, "\n");
+        if (*text) text++;
+    }
+}
+
+static void add_kernel(Text *source, const KernelText *k)
+{
+    const char *body = template_text(k->template);
+    text_add(source, "\n/* %s */\n", k->name);
+    text_add_bytes(source, k->text, strlen(k->text));
+    text_add(source, "\n");
+    text_add_bytes(source, body, strlen(body));
+    text_add(source, "\nKERNEL_END\n");
+    add_undefines(source, k->text);
+    add_undefines(source, body);
+}
+
+static void add_prelude(Text *source, bool host)
+{
+    const char *prelude = template_text("prelude");
+    if (host) {
+        const char *abi = template_text("host_abi");
+        text_add_bytes(source, abi, strlen(abi));
+    }
+    text_add_bytes(source, prelude, strlen(prelude));
+}
+
+static bool is_host(const char *target) { return strncmp(target, "host", 4) == 0; }
+
+static int module_count(const Compilation *c)
+{
+    return (int)((c->kernel_count + KERNELS_PER_MODULE - 1) / KERNELS_PER_MODULE);
+}
+
+static Text *make_sources(Compilation *c, bool host)
+{
+    Text *sources = NEW_ARRAY(c, Text, module_count(c) + 1);
+    for (uint32_t k = 1; k <= c->kernel_count; k++) {
+        Text *source = &sources[(k - 1) / KERNELS_PER_MODULE];
+        if (source->size == 0) add_prelude(source, host);
+        add_kernel(source, &c->kernels[k]);
+    }
+    return sources;
+}
+
+static void *work(void *argument)
+{
+    Queue *q = argument;
+    for (;;) {
+        pthread_mutex_lock(&q->lock);
+        Job *job = q->next < q->count ? &q->jobs[q->next++] : NULL;
+        pthread_mutex_unlock(&q->lock);
+        if (!job) return NULL;
+        if (is_host(job->target)) host_compile(job->source->data, job->source->size, &job->result);
+        else nvrtc_compile(job->target, job->source->data, job->source->size, &job->result);
+    }
+}
+
+/* This thread works too: it is what is left when no thread can be had. */
+static void run_jobs(Job *jobs, int count, int threads)
+{
+    Queue q = {.count = count, .jobs = jobs};
+    pthread_t workers[MAX_THREADS];
+    int started = 0;
+    if (threads <= 0) threads = 2;
+    if (threads > MAX_THREADS) threads = MAX_THREADS;
+    if (threads > count) threads = count;
+    pthread_mutex_init(&q.lock, NULL);
+    while (started < threads - 1 && pthread_create(&workers[started], NULL, work, &q) == 0) started++;
+    work(&q);
+    for (int i = 0; i < started; i++) pthread_join(workers[i], NULL);
+    pthread_mutex_destroy(&q.lock);
+}
+
+/* Reports the first failed job; false when there is one. */
+static bool check_jobs(Compilation *c, const Job *jobs, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const CodeResult *r = &jobs[i].result;
+        if (!r->error) continue;
+        if (!r->users) fault("codegen", "module %d for %s does not compile:\n%s", jobs[i].module, jobs[i].target, r->error);
+        diag_error(c, NULL, "%s", r->error);
+        if (is_host(jobs[i].target)) diag_remedy(c, "set GCC_PLAN_CC to a C compiler that takes gcc's options");
+        return false;
+    }
+    return true;
+}
+
+static ModuleCode *take_results(Compilation *c, Job *jobs, int count)
+{
+    ModuleCode *modules = NEW_ARRAY(c, ModuleCode, count + 1);
+    for (int i = 0; i < count; i++) {
+        CodeResult *r = &jobs[i].result;
+        if (r->bytes) {
+            void *copy = arena_alloc(&c->arena, r->size);
+            memcpy(copy, r->bytes, r->size);
+            modules[i] = (ModuleCode){jobs[i].target, jobs[i].module, copy, r->size};
+        }
+        free(r->bytes);
+        free(r->error);
+    }
+    return modules;
+}
+
+static bool add_target(Compilation *c, const char **targets, int *count, const char *name)
+{
+    if (strcmp(name, "host") == 0) name = host_target();
+    for (int i = 0; i < *count; i++)
+        if (strcmp(targets[i], name) == 0) return true;
+    if (is_host(name) ? strcmp(name, host_target()) != 0 : !nvrtc_knows(name)) {
+        diag_error(c, NULL, "target '%s' is not known to this build", name);
+        diag_remedy(c, "possible here: host, %s%s", host_target(), nvrtc_known());
+        return false;
+    }
+    if (*count == MAX_TARGETS) {
+        diag_error(c, NULL, "more than %d targets", MAX_TARGETS);
+        return false;
+    }
+    targets[(*count)++] = name;
+    return true;
+}
+
+/* "host,sm_90a" -> names, each once; all unknown ones are reported. */
+static bool parse_targets(Compilation *c, const char *text, const char **targets, int *count)
+{
+    bool good = true;
+    for (const char *at = text; *at;) {
+        const size_t length = strcspn(at, ",");
+        if (length > 0 && !add_target(c, targets, count, arena_text(&c->arena, "%.*s", (int)length, at))) good = false;
+        at += length;
+        if (*at == ',') at++;
+    }
+    if (good && *count == 0) {
+        diag_error(c, NULL, "no target is named in '%s'", text);
+        return false;
+    }
+    return good;
+}
+
+static void free_sources(Text *sources, int count)
+{
+    for (int i = 0; sources && i < count; i++) text_free(&sources[i]);
+}
+
+bool codegen_compile(Compilation *c, const char *targets, ModuleCode **out, int *count, int *module_of_kernel)
+{
+    const char *names[MAX_TARGETS];
+    int target_count = 0;
+    *out = NULL;
+    *count = 0;
+    if (!parse_targets(c, targets ? targets : codegen_default_targets(), names, &target_count)) return false;
+    const int modules = module_count(c), job_count = modules * target_count;
+    Job *jobs = NEW_ARRAY(c, Job, job_count + 1);
+    Text *sources[2] = {NULL, NULL};
+    for (int t = 0; t < target_count; t++) {
+        const bool host = is_host(names[t]);
+        if (!sources[host]) sources[host] = make_sources(c, host);
+        for (int m = 0; m < modules; m++)
+            jobs[t * modules + m] = (Job){.target = names[t], .module = m, .source = &sources[host][m]};
+    }
+    for (uint32_t k = 1; k <= c->kernel_count; k++) module_of_kernel[k] = (int)(k - 1) / KERNELS_PER_MODULE;
+    run_jobs(jobs, job_count, c->options.threads);
+    const bool good = check_jobs(c, jobs, job_count);
+    ModuleCode *made = take_results(c, jobs, job_count);
+    free_sources(sources[0], modules);
+    free_sources(sources[1], modules);
+    if (!good) return false;
+    *out = made;
+    *count = job_count;
+    return true;
+}

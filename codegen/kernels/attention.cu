@@ -1,0 +1,133 @@
+/* attention: one block computes one head of one query row: softmax(SCALE * Q K^T, capped, plus mask) V, in float, with an online
+ * softmax, so that no score is stored. Eight lanes share a key: each holds every eighth element of the head. Each group of
+ * eight walks its own keys with a maximum, a sum and an accumulator of its own; the groups meet once, in shared memory.
+ * Loops go to the extent. LENGTH: 0 all K_D2 keys, the first PAST of them old; 1 LEN has total - 1 (GQA); 2 LEN has the
+ * total. MASK: 0 none, 1 bool, 2 added; keys beyond the mask are masked. WINDOW > 0: only so many last keys. */
+KERNEL(THREADS)
+{
+    EXTENTS
+    SHARED(float, peak, THREADS / 8);
+    SHARED(float, mass, THREADS / 8);
+    SHARED(float, part, THREADS / 8 * VHEAD);
+    const idx query = BID_X, head = BID_Y, batch = BID_Z;
+    if (query >= Q_D2 || batch >= Q_D0) return;
+    const idx kv = head / GROUP, fresh = Q_D2;
+    const int stream = TID >> 3, slice = TID & 7;
+#if LENGTH == 1
+    const idx past = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0) + 1 - fresh, K_D2 - fresh), 0);
+    const idx total = past + fresh;
+#elif LENGTH == 2
+    const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0);
+    const idx past = total - fresh;
+#else
+    const idx total = K_D2, past = PAST;
+#endif
+#if CAUSAL
+    const idx end = MIN(total, past + query + 1);
+#else
+    const idx end = total;
+#endif
+#if WINDOW > 0
+    const idx start = MAX(past + query + 1 - WINDOW, 0);
+#else
+    const idx start = 0;
+#endif
+    float q[(HEAD + 7) / 8], sum[(VHEAD + 7) / 8];
+    UNROLL
+    for (int p = 0; p < (HEAD + 7) / 8; p++) {
+        const int d = p * 8 + slice;
+        q[p] = HEAD % 8 == 0 || d < HEAD ? (float)Q_LD(Q_AT(batch, head, query, d)) * (float)SCALE : 0.0f;
+    }
+    UNROLL
+    for (int p = 0; p < (VHEAD + 7) / 8; p++) sum[p] = 0.0f;
+    float top = -INF_F, weight = 0.0f;
+    const idx stride = THREADS / 8;
+    const idx rounds = end > start ? (end - start + 4 * stride - 1) / (4 * stride) : 0;
+    for (idx round = 0; round < rounds; round++) {
+        const idx first = start + round * 4 * stride + stream;
+        float score[4], high = top;
+        UNROLL
+        for (int u = 0; u < 4; u++) { /* four keys at once, so that their loads overlap */
+            const idx key = first + u * stride;
+            float dot = 0.0f;
+            if (key < end) {
+                UNROLL
+                for (int p = 0; p < (HEAD + 7) / 8; p++) {
+                    const int d = p * 8 + slice;
+                    if (HEAD % 8 == 0 || d < HEAD) dot = FMAF(q[p], (float)K_LD(K_AT(batch, kv, key, d)), dot);
+                }
+            }
+            score[u] = dot;
+        }
+        UNROLL
+        for (int u = 0; u < 4; u++) {
+            const idx key = first + u * stride;
+            float s = score[u];
+            s += SHUFFLE_F(s, LANE ^ 1);
+            s += SHUFFLE_F(s, LANE ^ 2);
+            s += SHUFFLE_F(s, LANE ^ 4);
+#if HAS_SOFTCAP
+            s = (float)SOFTCAP * TANHF(s / (float)SOFTCAP);
+#endif
+#if MASK == 1
+            if (key < end) s = key < M_D3 && M_LD(M_AT(batch, head, query, key)) ? s : -INF_F;
+#elif MASK == 2
+            if (key < end) s = key < M_D3 ? s + (float)M_LD(M_AT(batch, head, query, key)) : -INF_F;
+#endif
+            score[u] = key < end ? s : -INF_F;
+            high = FMAXF(high, score[u]);
+        }
+        if (high != -INF_F) {
+            const float fade = EXPF(top - high);
+            weight *= fade;
+            UNROLL
+            for (int p = 0; p < (VHEAD + 7) / 8; p++) sum[p] *= fade;
+            UNROLL
+            for (int u = 0; u < 4; u++) {
+                const idx key = first + u * stride;
+                if (score[u] == -INF_F) continue;
+                const float e = EXPF(score[u] - high);
+                weight += e;
+                UNROLL
+                for (int p = 0; p < (VHEAD + 7) / 8; p++) {
+                    const int d = p * 8 + slice;
+                    if (VHEAD % 8 == 0 || d < VHEAD) sum[p] = FMAF(e, (float)V_LD(V_AT(batch, kv, key, d)), sum[p]);
+                }
+            }
+            top = high;
+        }
+    }
+    if (slice == 0) {
+        peak[stream] = top;
+        mass[stream] = weight;
+    }
+    UNROLL
+    for (int p = 0; p < (VHEAD + 7) / 8; p++) {
+        const int d = p * 8 + slice;
+        if (VHEAD % 8 == 0 || d < VHEAD) part[stream * VHEAD + d] = sum[p];
+    }
+    SYNC();
+    float best = -INF_F, whole = 0.0f, share[THREADS / 8];
+    UNROLL
+    for (int g = 0; g < THREADS / 8; g++) best = FMAXF(best, peak[g]);
+#if SINK == 1
+    const float sink = 0.0f;
+#elif SINK == 2
+    const float sink = (float)SINKS_LD(SINKS_OFF + head * SINKS_S0);
+#endif
+#if SINK
+    best = FMAXF(best, sink);
+    whole = EXPF(sink - best);
+#endif
+    UNROLL
+    for (int g = 0; g < THREADS / 8; g++) {
+        share[g] = peak[g] == -INF_F ? 0.0f : EXPF(peak[g] - best);
+        whole = FMAF(share[g], mass[g], whole);
+    }
+    for (int d = TID; d < VHEAD; d += THREADS) {
+        float v = 0.0f;
+        UNROLL
+        for (int g = 0; g < THREADS / 8; g++) v = FMAF(share[g], part[g * VHEAD + d], v);
+        Y_ST(Y_AT(batch, head, query, d), best == -INF_F ? 0.0f : v / whole); /* all keys masked: 0 */
+    }
+}

@@ -1,0 +1,81 @@
+/* norm: one block of THREADS threads normalises one row of COLS elements: s = X (+ SKIP (+ BIAS)), rounded to the type of X;
+ * with CENTRE minus its mean; times 1/sqrt(mean of squares + EPSILON), times SCALE, plus BETA. The statistics are in
+ * float; a thread keeps its PER elements in registers. SUM, MEAN and INV are outputs that a node may ask for. */
+KERNEL(THREADS)
+{
+    EXTENTS
+#if THREADS > 32
+    SHARED(float, gathered, THREADS / 32);
+    SHARED(float, squares, THREADS / 32);
+#endif
+    const idx row = BID_X;
+    if (row >= ROWS) return;
+    float keep[PER];
+    float total = 0.0f, mean = 0.0f;
+    UNROLL
+    for (int p = 0; p < PER; p++) {
+        const idx col = TID + (idx)p * THREADS;
+        float v = 0.0f;
+        if (col < COLS) {
+            v = (float)X_LD(X_ROW + X_COL);
+#if HAS_SKIP
+            v = v + (float)SKIP_LD(SKIP_ROW + SKIP_COL);
+#endif
+#if HAS_BIAS
+            v = v + (float)BIAS_LD(BIAS_ROW + BIAS_COL);
+#endif
+#if HAS_SKIP
+            v = (float)X_RND(v);
+#endif
+#if HAS_SUM
+            SUM_ST(SUM_ROW + SUM_COL, v);
+#endif
+        }
+        keep[p] = v;
+        total += v;
+    }
+#if CENTRE
+    total = WARP_SUM(total);
+#if THREADS > 32
+    if (LANE == 0) gathered[WARP] = total;
+    SYNC();
+    total = 0.0f;
+    UNROLL
+    for (int w = 0; w < THREADS / 32; w++) total += gathered[w];
+#endif
+    mean = total / (float)(COLS);
+#endif
+    float square = 0.0f;
+    UNROLL
+    for (int p = 0; p < PER; p++) {
+        const idx col = TID + (idx)p * THREADS;
+        const float v = keep[p] - mean;
+        if (col < COLS) square = FMAF(v, v, square);
+    }
+    square = WARP_SUM(square);
+#if THREADS > 32
+    if (LANE == 0) squares[WARP] = square;
+    SYNC();
+    square = 0.0f;
+    UNROLL
+    for (int w = 0; w < THREADS / 32; w++) square += squares[w];
+#endif
+    const float inverse = 1.0f / SQRTF(square / (float)(COLS) + (float)EPSILON);
+#if HAS_MEAN
+    if (TID == 0) MEAN_ST(MEAN_ROW, mean);
+#endif
+#if HAS_INV
+    if (TID == 0) INV_ST(INV_ROW, inverse);
+#endif
+    UNROLL
+    for (int p = 0; p < PER; p++) {
+        const idx col = TID + (idx)p * THREADS;
+        if (col < COLS) {
+            float v = (keep[p] - mean) * inverse * (float)SCALE_LD(SCALE_ROW + SCALE_COL);
+#if HAS_BETA
+            v = v + (float)BETA_LD(BETA_ROW + BETA_COL);
+#endif
+            Y_ST(Y_ROW + Y_COL, v);
+        }
+    }
+}

@@ -1,0 +1,441 @@
+/* prelude.h - what kernel templates are written in. It stands at the head of every module, for both targets, and gives
+ * them the same names: NVRTC compiles it as C++ without any header, the C compiler as gnu11 after the text of
+ * runtime/host_abi.h. Names that begin with gp_ are its own. README.md lists the rest. */
+
+typedef long long idx;
+typedef unsigned char gp_u8;
+typedef unsigned short gp_u16;
+typedef unsigned int gp_u32;
+typedef unsigned long long gp_u64;
+
+#define GP_PASTE2(a, b) a##b
+#define GP_PASTE(a, b) GP_PASTE2(a, b)
+
+#ifdef __CUDACC_RTC__
+#define ON_GPU 1
+#elif defined(__CUDACC__)
+#define ON_GPU 1
+#else
+#define ON_GPU 0
+#endif
+
+/* ---- targets */
+#if ON_GPU
+
+#define FN static __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
+#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
+#define KERNEL_END
+#define TID ((int)threadIdx.x)
+#define BID_X ((int)blockIdx.x)
+#define BID_Y ((int)blockIdx.y)
+#define BID_Z ((int)blockIdx.z)
+#define GRID_X ((int)gridDim.x)
+#define GRID_Y ((int)gridDim.y)
+#define GRID_Z ((int)gridDim.z)
+#define SHARED(type, name, count) __shared__ __align__(16) type name[count]
+#define SYNC() __syncthreads()
+
+FN float gp_float_of(gp_u32 bits) { return __uint_as_float(bits); }
+FN gp_u32 gp_bits_of(float v) { return __float_as_uint(v); }
+FN float gp_warp_sum(float v)
+{
+    for (int offset = 16; offset > 0; offset >>= 1) v += __shfl_xor_sync(0xffffffffu, v, offset);
+    return v;
+}
+FN float gp_warp_max(float v)
+{
+    for (int offset = 16; offset > 0; offset >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, offset));
+    return v;
+}
+/* Halves the values while it doubles the lanes that hold each: `count` shuffles, not 5 * count. Lane l ends with the sum
+ * of value l * count / 32. */
+FN float gp_warp_sum_each(float *values, int count)
+{
+    const int lane = (int)threadIdx.x & 31;
+    int offset = 16;
+    UNROLL
+    for (int half = count / 2; half > 0; half /= 2, offset /= 2) {
+        const bool upper = (lane & offset) != 0;
+        UNROLL
+        for (int j = 0; j < half; j++) {
+            const float mine = upper ? values[j + half] : values[j], other = upper ? values[j] : values[j + half];
+            values[j] = mine + __shfl_xor_sync(0xffffffffu, other, offset);
+        }
+    }
+    for (; offset > 0; offset /= 2) values[0] += __shfl_xor_sync(0xffffffffu, values[0], offset);
+    return __shfl_sync(0xffffffffu, values[0], lane * (32 / count) & 31);
+}
+#define WARP_SUM(v) gp_warp_sum(v)
+#define WARP_MAX(v) gp_warp_max(v)
+#define WARP_SUM_EACH(result, values, count) ((result) = gp_warp_sum_each((values), (count)))
+#define SHUFFLE_F(v, lane) __shfl_sync(0xffffffffu, (float)(v), (lane))
+#define SHUFFLE_I(v, lane) __shfl_sync(0xffffffffu, (int)(v), (lane))
+
+FN float gp_from_f16(gp_u16 h)
+{
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));
+    return v;
+}
+FN gp_u16 gp_to_f16(float v)
+{
+    gp_u16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+}
+
+/* a*b+c rounded once. The compiler is told not to contract, so that a product and a sum round as written. */
+#define FMAF(a, b, c) fmaf((a), (b), (c))
+#define INF_F __int_as_float(0x7f800000)
+#define NAN_F __int_as_float(0x7fc00000)
+
+#else /* host */
+
+#define FN static inline __attribute__((always_inline, unused))
+#define UNROLL
+#define GP_BODY GP_PASTE(KERNEL_NAME, _body)
+#define KERNEL(threads) \
+    static inline __attribute__((always_inline)) \
+    void GP_BODY(const plan_host_index *gp_index, const int gp_thread, KERNEL_PARAMS)
+#define KERNEL_END \
+    __attribute__((visibility("default"))) \
+    void KERNEL_NAME(const plan_host_index *gp_index, const unsigned long long *gp_args) \
+    { \
+        const int gp_end = gp_index->first_thread + gp_index->thread_count; \
+        for (int gp_thread = gp_index->first_thread; gp_thread < gp_end; gp_thread++) \
+            GP_BODY(gp_index, gp_thread, KERNEL_UNPACK); \
+    }
+#define TID gp_thread
+#define BID_X (gp_index->block_x)
+#define BID_Y (gp_index->block_y)
+#define BID_Z (gp_index->block_z)
+#define GRID_X (gp_index->grid_x)
+#define GRID_Y (gp_index->grid_y)
+#define GRID_Z (gp_index->grid_z)
+/* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
+#define SHARED(type, name, count) static _Thread_local __attribute__((aligned(16))) type name[count]
+
+__attribute__((visibility("default"))) const plan_host_services *plan_host;
+
+#define GP_FENCE() __asm__ volatile("" ::: "memory")
+#define SYNC() do { GP_FENCE(); plan_host->sync(); GP_FENCE(); } while (0)
+#define WARP_SUM(v) plan_host->warp_sum(v)
+/* One switch a lane; the sum serves as the barrier. The table belongs to the place in the text. */
+#define WARP_SUM_EACH(result, values, count) \
+    do { \
+        static _Thread_local float gp_table[32][count][32]; \
+        for (int gp_j = 0; gp_j < (count); gp_j++) gp_table[WARP][gp_j][LANE] = (values)[gp_j]; \
+        GP_FENCE(); \
+        plan_host->warp_sum(0.0f); \
+        GP_FENCE(); \
+        (result) = LANE < (count) ? gp_sum32(gp_table[WARP][LANE]) : 0.0f; \
+    } while (0)
+#define WARP_MAX(v) plan_host->warp_max(v)
+#define SHUFFLE_F(v, lane) gp_shuffle_f((v), (lane))
+#define SHUFFLE_I(v, lane) ((int)plan_host->warp_shuffle((gp_u64)(gp_u32)(v), (lane)))
+
+float expf(float), logf(float), sqrtf(float), tanhf(float), sinf(float), cosf(float), powf(float, float), erff(float),
+    fabsf(float), floorf(float), ceilf(float), rintf(float), fmaxf(float, float), fminf(float, float), log1pf(float),
+    expm1f(float), fmodf(float, float), tanf(float), asinf(float), acosf(float), atanf(float), atan2f(float, float),
+    sinhf(float), coshf(float), asinhf(float), acoshf(float), atanhf(float), roundf(float), truncf(float), exp2f(float),
+    log2f(float);
+double exp(double), log(double), sqrt(double), tanh(double), sin(double), cos(double), pow(double, double), erf(double),
+    fabs(double), floor(double), ceil(double), rint(double), fmax(double, double), fmin(double, double), log1p(double),
+    expm1(double), fmod(double, double), tan(double), asin(double), acos(double), atan(double), atan2(double, double),
+    sinh(double), cosh(double), asinh(double), acosh(double), atanh(double), round(double), trunc(double);
+
+typedef float gp_f4 __attribute__((vector_size(16)));
+FN float gp_sum32(const float *v)
+{
+    gp_f4 sum = {0, 0, 0, 0}, x;
+    for (int j = 0; j < 32; j += 4) {
+        __builtin_memcpy(&x, v + j, 16);
+        sum += x;
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+FN float gp_float_of(gp_u32 bits)
+{
+    float v;
+    __builtin_memcpy(&v, &bits, 4);
+    return v;
+}
+FN gp_u32 gp_bits_of(float v)
+{
+    gp_u32 bits;
+    __builtin_memcpy(&bits, &v, 4);
+    return bits;
+}
+FN float gp_shuffle_f(float v, int lane) { return gp_float_of((gp_u32)plan_host->warp_shuffle(gp_bits_of(v), lane)); }
+
+/* Exact, denormals too: the half's exponent and mantissa, read as a float, are off by 2^112. */
+FN float gp_from_f16(gp_u16 h)
+{
+    const gp_u32 magnitude = (gp_u32)(h & 0x7fff) << 13, sign = (gp_u32)(h & 0x8000) << 16;
+    const gp_u32 bits = gp_bits_of(gp_float_of(magnitude) * 0x1p112f);
+    return gp_float_of(bits | (magnitude >= 0x0f800000u ? 0x7f800000u : 0u) | sign);
+}
+/* To nearest even. Below 2^-14 the addition of 0.5 does the rounding; above, it is done in the integer. */
+FN gp_u16 gp_to_f16(float v)
+{
+    const gp_u32 u = gp_bits_of(v) & 0x7fffffffu, sign = (gp_bits_of(v) >> 16) & 0x8000u;
+    const gp_u32 tiny = gp_bits_of(gp_float_of(u < 0x38800000u ? u : 0u) + 0.5f) - 0x3f000000u;
+    const gp_u32 normal = (u - 0x38000000u + 0xfffu + ((u >> 13) & 1u)) >> 13;
+    const gp_u32 large = u > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    return (gp_u16)(sign | (u < 0x38800000u ? tiny : u >= 0x47800000u ? large : normal));
+}
+
+#define FMAF(a, b, c) ((a) * (b) + (c))
+#define INF_F __builtin_inff()
+#define NAN_F __builtin_nanf("")
+
+#endif
+
+/* ---- both */
+#define LANE (TID & 31)
+#define WARP (TID >> 5)
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Rounded towards minus infinity. */
+#define FLOOR_DIV(a, b) gp_floor_div((a), (b))
+#define FLOOR_MOD(a, b) ((a) - gp_floor_div((a), (b)) * (b))
+FN idx gp_floor_div(idx a, idx b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+#define EXPF(v) expf(v)
+#define LOGF(v) logf(v)
+#define SQRTF(v) sqrtf(v)
+#define TANHF(v) tanhf(v)
+#define SINF(v) sinf(v)
+#define COSF(v) cosf(v)
+#define POWF(a, b) powf((a), (b))
+#define ERFF(v) erff(v)
+#define LOG1PF(v) log1pf(v)
+#define FABSF(v) fabsf(v)
+#define FLOORF(v) floorf(v)
+#define CEILF(v) ceilf(v)
+#define RINTF(v) rintf(v)
+#define FMAXF(a, b) fmaxf((a), (b))
+#define FMINF(a, b) fminf((a), (b))
+
+FN float gp_from_bf16(gp_u16 h) { return gp_float_of((gp_u32)h << 16); }
+FN gp_u16 gp_to_bf16(float v)
+{
+    const gp_u32 u = gp_bits_of(v);
+    const gp_u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    return (gp_u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
+}
+
+/* ---- storage types: T_ the C type, LD_ loads element i, ST_ stores one, RND_ rounds to it. */
+#define T_F32 float
+#define T_F16 unsigned short
+#define T_BF16 unsigned short
+#define T_F64 double
+#define T_U8 unsigned char
+#define T_I8 signed char
+#define T_U16 unsigned short
+#define T_I16 short
+#define T_U32 unsigned int
+#define T_I32 int
+#define T_U64 unsigned long long
+#define T_I64 long long
+#define T_BOOL unsigned char
+#define T_U4 unsigned char
+#define T_I4 unsigned char
+
+#define LD_F32(p, i) (((const float *)(p))[i])
+#define LD_F16(p, i) gp_from_f16(((const gp_u16 *)(p))[i])
+#define LD_BF16(p, i) gp_from_bf16(((const gp_u16 *)(p))[i])
+#define LD_F64(p, i) (((const double *)(p))[i])
+#define LD_U8(p, i) ((idx)((const unsigned char *)(p))[i])
+#define LD_I8(p, i) ((idx)((const signed char *)(p))[i])
+#define LD_U16(p, i) ((idx)((const unsigned short *)(p))[i])
+#define LD_I16(p, i) ((idx)((const short *)(p))[i])
+#define LD_U32(p, i) ((idx)((const unsigned int *)(p))[i])
+#define LD_I32(p, i) ((idx)((const int *)(p))[i])
+#define LD_U64(p, i) ((idx)((const unsigned long long *)(p))[i])
+#define LD_I64(p, i) (((const long long *)(p))[i])
+#define LD_BOOL(p, i) ((int)(((const unsigned char *)(p))[i] != 0))
+#define LD_U4(p, i) gp_ld_u4((const unsigned char *)(p), (i))
+#define LD_I4(p, i) gp_ld_i4((const unsigned char *)(p), (i))
+
+FN idx gp_ld_u4(const unsigned char *p, idx i) { return (p[i >> 1] >> ((int)(i & 1) * 4)) & 15; }
+FN idx gp_ld_i4(const unsigned char *p, idx i) { return (gp_ld_u4(p, i) ^ 8) - 8; }
+
+#define ST_F32(p, i, v) ((void)(((float *)(p))[i] = (float)(v)))
+#define ST_F16(p, i, v) ((void)(((gp_u16 *)(p))[i] = gp_to_f16((float)(v))))
+#define ST_BF16(p, i, v) ((void)(((gp_u16 *)(p))[i] = gp_to_bf16((float)(v))))
+#define ST_F64(p, i, v) ((void)(((double *)(p))[i] = (double)(v)))
+#define ST_U8(p, i, v) ((void)(((unsigned char *)(p))[i] = (unsigned char)(v)))
+#define ST_I8(p, i, v) ((void)(((signed char *)(p))[i] = (signed char)(v)))
+#define ST_U16(p, i, v) ((void)(((unsigned short *)(p))[i] = (unsigned short)(v)))
+#define ST_I16(p, i, v) ((void)(((short *)(p))[i] = (short)(v)))
+#define ST_U32(p, i, v) ((void)(((unsigned int *)(p))[i] = (unsigned int)(v)))
+#define ST_I32(p, i, v) ((void)(((int *)(p))[i] = (int)(v)))
+#define ST_U64(p, i, v) ((void)(((unsigned long long *)(p))[i] = (unsigned long long)(v)))
+#define ST_I64(p, i, v) ((void)(((long long *)(p))[i] = (long long)(v)))
+#define ST_BOOL(p, i, v) ((void)(((unsigned char *)(p))[i] = (unsigned char)((v) != 0)))
+
+#define RND_F32(v) ((float)(v))
+#define RND_F16(v) gp_from_f16(gp_to_f16((float)(v)))
+#define RND_BF16(v) gp_from_bf16(gp_to_bf16((float)(v)))
+#define RND_F64(v) ((double)(v))
+#define RND_U8(v) ((idx)(unsigned char)(v))
+#define RND_I8(v) ((idx)(signed char)(v))
+#define RND_U16(v) ((idx)(unsigned short)(v))
+#define RND_I16(v) ((idx)(short)(v))
+#define RND_U32(v) ((idx)(unsigned int)(v))
+#define RND_I32(v) ((idx)(int)(v))
+#define RND_U64(v) ((idx)(unsigned long long)(v))
+#define RND_I64(v) ((idx)(v))
+#define RND_BOOL(v) ((int)((v) != 0))
+
+/* ---- sixteen bytes at once: LDV_TYPE(p, i, out) puts elements i.. into floats; p + i is a multiple of 16 bytes. VEC_TYPE
+ * is their number. LDVS_ is the same for what is read once, and is written by no kernel that runs at the same time. */
+#define VEC_F32 4
+#define VEC_F16 8
+#define VEC_BF16 8
+#define LDV_F32(p, i, out) gp_ldv_f32((const float *)(p) + (i), (out), 0)
+#define LDV_F16(p, i, out) gp_ldv_f16((const gp_u16 *)(p) + (i), (out), 0)
+#define LDV_BF16(p, i, out) gp_ldv_bf16((const gp_u16 *)(p) + (i), (out), 0)
+#define LDVS_F32(p, i, out) gp_ldv_f32((const float *)(p) + (i), (out), 1)
+#define LDVS_F16(p, i, out) gp_ldv_f16((const gp_u16 *)(p) + (i), (out), 1)
+#define LDVS_BF16(p, i, out) gp_ldv_bf16((const gp_u16 *)(p) + (i), (out), 1)
+
+#if ON_GPU
+#define GP_TEXT2(a) #a
+#define GP_TEXT(a) GP_TEXT2(a)
+#define UNROLL_BY(n) _Pragma(GP_TEXT(unroll n))
+
+FN uint4 gp_load16(const void *p, int stream)
+{
+    uint4 v;
+    if (!stream) return *(const uint4 *)p;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
+}
+FN void gp_ldv_f32(const float *p, float *out, int stream)
+{
+    const uint4 v = gp_load16(p, stream);
+    out[0] = gp_float_of(v.x), out[1] = gp_float_of(v.y), out[2] = gp_float_of(v.z), out[3] = gp_float_of(v.w);
+}
+FN void gp_ldv_f16(const gp_u16 *p, float *out, int stream)
+{
+    const uint4 v = gp_load16(p, stream);
+    const gp_u32 words[4] = {v.x, v.y, v.z, v.w};
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        out[2 * j] = gp_from_f16((gp_u16)(words[j] & 0xffffu));
+        out[2 * j + 1] = gp_from_f16((gp_u16)(words[j] >> 16));
+    }
+}
+FN void gp_ldv_bf16(const gp_u16 *p, float *out, int stream)
+{
+    const uint4 v = gp_load16(p, stream);
+    const gp_u32 words[4] = {v.x, v.y, v.z, v.w};
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        out[2 * j] = gp_float_of(words[j] << 16);
+        out[2 * j + 1] = gp_float_of(words[j] & 0xffff0000u);
+    }
+}
+#else
+#define UNROLL_BY(n)
+FN void gp_ldv_f32(const float *p, float *out, int stream)
+{
+    (void)stream;
+    __builtin_memcpy(out, p, 16);
+}
+FN void gp_ldv_f16(const gp_u16 *p, float *out, int stream)
+{
+    (void)stream;
+    for (int j = 0; j < 8; j++) out[j] = gp_from_f16(p[j]);
+}
+FN void gp_ldv_bf16(const gp_u16 *p, float *out, int stream)
+{
+    (void)stream;
+    for (int j = 0; j < 8; j++) out[j] = gp_from_bf16(p[j]);
+}
+#endif
+
+/* ---- sums of products: one sum a thread on a GPU, four side by side on the host, where a vector holds them */
+#if ON_GPU
+typedef float gp_acc;
+FN gp_acc gp_acc_zero(void) { return 0.0f; }
+FN gp_acc gp_acc_add(gp_acc acc, float v) { return acc + v; }
+FN float gp_acc_total(gp_acc acc) { return acc; }
+/* acc + the dot product of a and b */
+FN gp_acc gp_mac(gp_acc acc, const float *a, const float *b, int count)
+{
+    UNROLL
+    for (int j = 0; j < count; j++) acc = fmaf(a[j], b[j], acc);
+    return acc;
+}
+/* acc + s times that of another */
+FN gp_acc gp_acc_scaled(gp_acc acc, gp_acc other, float s) { return fmaf(other, s, acc); }
+#else
+typedef gp_f4 gp_acc;
+FN gp_acc gp_acc_zero(void) { return (gp_acc){0, 0, 0, 0}; }
+FN gp_acc gp_acc_add(gp_acc acc, float v) { return acc + (gp_acc){v, 0, 0, 0}; }
+FN float gp_acc_total(gp_acc acc) { return (acc[0] + acc[1]) + (acc[2] + acc[3]); }
+FN gp_acc gp_mac(gp_acc acc, const float *a, const float *b, int count)
+{
+    int j = 0;
+    for (; j + 4 <= count; j += 4) {
+        gp_acc x, y;
+        __builtin_memcpy(&x, a + j, 16);
+        __builtin_memcpy(&y, b + j, 16);
+        acc += x * y;
+    }
+    for (; j < count; j++) acc[0] += a[j] * b[j];
+    return acc;
+}
+FN gp_acc gp_acc_scaled(gp_acc acc, gp_acc other, float s) { return acc + other * (gp_acc){s, s, s, s}; }
+#endif
+
+/* ---- packed integers: w[j] = element j - zero, for `count` elements of `bits` (2, 4, 8) in count*bits/8 bytes (4, 8 or
+ * 16, as aligned as long), low bits first. `zero` is an integer, so that every w is exact. */
+#if ON_GPU
+FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float *w)
+{
+    gp_u32 words[4];
+    const int size = count * bits / 32;
+    if (size == 4) {
+        const uint4 v = gp_load16(p, 1);
+        words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
+    } else if (size == 2) {
+        const uint2 v = *(const uint2 *)p;
+        words[0] = v.x, words[1] = v.y;
+    } else {
+        words[0] = *(const gp_u32 *)p;
+    }
+    /* An element at bit b below 16, put into the mantissa of 2^23 where it stands, is 2^23 + q * 2^b: one fused
+     * multiply-add brings it down and takes `zero` off. */
+    UNROLL
+    for (int j = 0; j < count; j++) {
+        const int shift = j * bits % 16;
+        const gp_u32 word = j * bits % 32 < 16 ? words[j * bits / 32] : words[j * bits / 32] >> 16;
+        const gp_u32 mask = ((1u << bits) - 1u) << shift;
+        const float down = 1.0f / (float)(1 << shift);
+        w[j] = fmaf(gp_float_of(0x4b000000u | (word & mask)), down, -(8388608.0f * down + zero));
+    }
+}
+#else
+FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float *w)
+{
+    unsigned char q[128];
+    if (bits == 8) {
+        for (int j = 0; j < count; j++) w[j] = (float)(int)p[j] - zero;
+        return;
+    }
+    if (bits == 4) {
+        for (int j = 0; j < count / 2; j++) {
+            q[2 * j] = p[j] & 15;
+            q[2 * j + 1] = p[j] >> 4;
+        }
+    } else {
+        for (int j = 0; j < count / 4; j++)
+            for (int i = 0; i < 4; i++) q[4 * j + i] = (p[j] >> (2 * i)) & 3;
+    }
+    for (int j = 0; j < count; j++) w[j] = (float)(int)q[j] - zero;
+}
+#endif

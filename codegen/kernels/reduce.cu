@@ -1,0 +1,71 @@
+/* reduce: one block folds one row of COLS elements into one, in the compute type of X. FOLD: 0 sum, 1 mean, 2 max, 3 min,
+ * 4 product, 5 sum of squares, 6 root of the sum of squares, 7 sum of magnitudes, 8 log of sum, 9 log of sum of exp. */
+KERNEL(THREADS)
+{
+    EXTENTS
+    SHARED(X_C, partial, THREADS);
+    SHARED(X_C, eighth, 8);
+    const idx row = BID_X;
+    if (row >= ROWS) return;
+    X_C fold = (X_C)FOLD_START;
+#if FOLD == 9
+    for (idx col = TID; col < COLS; col += THREADS) {
+        const X_C v = X_LD(X_ROW + X_COL);
+        fold = fold > v ? fold : v;
+    }
+    partial[TID] = fold;
+    SYNC();
+    for (int t = 0; t < THREADS; t++) fold = fold > partial[t] ? fold : partial[t];
+    const X_C top = fold;
+    fold = 0;
+    SYNC();
+#define GP_FOLD_TAKE(a, v) ((a) + EXPF((v) - top))
+#define GP_FOLD_JOIN(a, b) ((a) + (b))
+#elif FOLD == 2
+#define GP_FOLD_TAKE(a, v) ((v) != (v) || (v) > (a) ? (v) : (a))
+#define GP_FOLD_JOIN(a, b) GP_FOLD_TAKE(a, b)
+#elif FOLD == 3
+#define GP_FOLD_TAKE(a, v) ((v) != (v) || (v) < (a) ? (v) : (a))
+#define GP_FOLD_JOIN(a, b) GP_FOLD_TAKE(a, b)
+#elif FOLD == 4
+#define GP_FOLD_TAKE(a, v) ((a) * (v))
+#define GP_FOLD_JOIN(a, b) ((a) * (b))
+#elif FOLD == 5 || FOLD == 6
+#define GP_FOLD_TAKE(a, v) ((a) + (v) * (v))
+#define GP_FOLD_JOIN(a, b) ((a) + (b))
+#elif FOLD == 7
+#define GP_FOLD_TAKE(a, v) ((a) + ((v) < 0 ? -(v) : (v)))
+#define GP_FOLD_JOIN(a, b) ((a) + (b))
+#else
+#define GP_FOLD_TAKE(a, v) ((a) + (v))
+#define GP_FOLD_JOIN(a, b) ((a) + (b))
+#endif
+    for (idx col = TID; col < COLS; col += THREADS) {
+        const X_C v = X_LD(X_ROW + X_COL);
+        fold = GP_FOLD_TAKE(fold, v);
+    }
+    partial[TID] = fold;
+    SYNC();
+    if (TID < 8) { /* two short chains instead of a tree: two barriers, and an order that does not depend on the target */
+        fold = partial[TID];
+        for (int t = TID + 8; t < THREADS; t += 8) fold = GP_FOLD_JOIN(fold, partial[t]);
+        eighth[TID] = fold;
+    }
+    SYNC();
+    if (TID == 0) {
+        fold = eighth[0];
+        for (int t = 1; t < 8; t++) fold = GP_FOLD_JOIN(fold, eighth[t]);
+#if FOLD == 1
+        fold = fold / (X_C)(COLS);
+#elif FOLD == 6
+        fold = (X_C)SQRTF((float)fold);
+#elif FOLD == 8
+        fold = (X_C)LOGF((float)fold);
+#elif FOLD == 9
+        fold = top + (X_C)LOGF((float)fold);
+#endif
+        Y_ST(Y_ROW, fold);
+    }
+#undef GP_FOLD_TAKE
+#undef GP_FOLD_JOIN
+}

@@ -1,0 +1,246 @@
+/* command.c - the command line of gcc-plan: one table of options. */
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0.1"
+#endif
+
+enum OptionId {
+    OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_MAX, OPT_PIN, OPT_WEIGHTS, OPT_SAMPLE,
+    OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
+    OPT_VERSION
+};
+typedef enum Takes { NOTHING, A_VALUE, MAYBE_A_VALUE } Takes; /* MAYBE: only as --name=VALUE */
+
+static const struct OptionRow { const char *name; enum OptionId id; Takes takes; const char *value, *help; } rows[] = {
+    {"-o", OPT_OUTPUT, A_VALUE, "FILE", "the plan to write (also --output)"},
+    {"--output", OPT_OUTPUT, A_VALUE, NULL, NULL},
+    {"--recipe", OPT_RECIPE, A_VALUE, "FILE", "states, ranges, feeds; without one they are deduced"},
+    {"--print-recipe", OPT_PRINT_RECIPE, NOTHING, NULL, "print what holds as a recipe, and stop"},
+    {"--target", OPT_TARGET, A_VALUE, "LIST", "host, sm_NN, ptx; with commas"},
+    {"--capacity", OPT_CAPACITY, A_VALUE, "N", "positions that the states have room for"},
+    {"--prefill", OPT_PREFILL, A_VALUE, "N", "longest prompt part of one prefill step"},
+    {"--max", OPT_MAX, A_VALUE, "SYMBOL=N", "upper bound of a symbol"},
+    {"--pin", OPT_PIN, A_VALUE, "SYMBOL=N", "value of a symbol"},
+    {"--weights", OPT_WEIGHTS, A_VALUE, "embed|reference", "weights in the plan, or in the model's files"},
+    {"--sample", OPT_SAMPLE, A_VALUE, "greedy|none", "choose the next token on the device"},
+    {"--require-single-segment", OPT_SINGLE, MAYBE_A_VALUE, "SIGNATURE", "fail when a signature has a seam"},
+    {"--threads", OPT_THREADS, A_VALUE, "N", "threads that compile kernels"},
+    {"--check", OPT_CHECK, NOTHING, NULL, "do everything but writing the plan"},
+    {"--ops", OPT_OPS, NOTHING, NULL, "print the operators that are supported"},
+    {"--dump", OPT_DUMP, A_VALUE, "PASS", "print the graph after a pass, and stop"},
+    {"--from-text", OPT_FROM_TEXT, A_VALUE, "FILE", "read such a text instead of a model"},
+    {"--run", OPT_RUN, A_VALUE, "PASS", "with --from-text: the first pass to run"},
+    {"--verify-passes", OPT_VERIFY, NOTHING, NULL, "check the graph after each pass"},
+    {"--json", OPT_JSON, NOTHING, NULL, "print the report as JSON"},
+    {"--quiet", OPT_QUIET, NOTHING, NULL, "print no report and no notes"},
+    {"--help", OPT_HELP, NOTHING, NULL, "print this"},
+    {"--version", OPT_VERSION, NOTHING, NULL, "print the version"},
+};
+
+int command_usage(const char *wrong)
+{
+    fprintf(stderr, "gcc-plan: %s\nTry 'gcc-plan --help'.\n", wrong);
+    return 2;
+}
+
+static void print_help(void)
+{
+    puts("usage: gcc-plan MODEL.onnx -o OUT.plan [options]\n");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char left[64];
+        if (!rows[i].help)
+            continue;
+        const char *value = rows[i].value ? rows[i].value : "";
+        const char *format = rows[i].takes == MAYBE_A_VALUE ? "%s[=%s]" : rows[i].value ? "%s %s" : "%s%s";
+        snprintf(left, sizeof left, format, rows[i].name, value);
+        printf("  %-38s %s\n", left, rows[i].help);
+    }
+    puts("\nExit status: 0 done, 1 the input is at fault, 2 the command line is.");
+}
+
+static bool read_number(const char *text, int64_t least, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno || v < least)
+        return false;
+    *out = v;
+    return true;
+}
+
+static const char *add_range(Compilation *c, const char *option, const char *text, bool pin)
+{
+    Options *o = &c->options;
+    const char *equals = strrchr(text, '=');
+    int64_t n;
+    if (!equals || equals == text || !read_number(equals + 1, pin ? 0 : 1, &n))
+        return arena_text(&c->arena, "%s: expected SYMBOL=N, found '%s'", option, text);
+    Range *fresh = NEW_ARRAY(c, Range, o->max_count + 1);
+    if (o->max_count)
+        memcpy(fresh, o->max, sizeof *fresh * (size_t)o->max_count);
+    char *name = arena_copy(&c->arena, text);
+    name[equals - text] = 0;
+    fresh[o->max_count++] = (Range){.symbol = name, .lo = pin ? n : 1, .hi = n};
+    o->max = fresh;
+    return NULL;
+}
+
+/* *flag = whether VALUE is the second of two words. */
+static const char *choose(Compilation *c, const char *option, const char *value, const char *no, const char *yes, bool *flag)
+{
+    *flag = !strcmp(value, yes);
+    if (*flag || !strcmp(value, no))
+        return NULL;
+    return arena_text(&c->arena, "%s: expected %s or %s, found '%s'", option, yes, no, value);
+}
+
+static const char *positive(Compilation *c, const char *option, const char *value, int64_t *out)
+{
+    if (read_number(value, 1, out))
+        return NULL;
+    return arena_text(&c->arena, "%s: expected a number from 1, found '%s'", option, value);
+}
+
+static const char *apply(Compilation *c, Command *out, const struct OptionRow *row, const char *value)
+{
+    Options *o = &c->options;
+    const char *wrong = NULL;
+    int64_t n = 0;
+    switch (row->id) {
+    case OPT_OUTPUT: o->output_path = value; break;
+    case OPT_RECIPE: o->recipe_path = value; break;
+    case OPT_PRINT_RECIPE: o->print_recipe = true; break;
+    case OPT_TARGET: o->targets = value; break;
+    case OPT_CAPACITY: return positive(c, row->name, value, &o->capacity);
+    case OPT_PREFILL: return positive(c, row->name, value, &o->prefill);
+    case OPT_MAX: return add_range(c, row->name, value, false);
+    case OPT_PIN: return add_range(c, row->name, value, true);
+    case OPT_WEIGHTS: return choose(c, row->name, value, "embed", "reference", &o->weights_reference);
+    case OPT_SAMPLE: return choose(c, row->name, value, "none", "greedy", &o->sample_greedy);
+    case OPT_DUMP: o->dump = value; break;
+    case OPT_FROM_TEXT: out->from_text = value; break;
+    case OPT_RUN: out->run = value; break;
+    case OPT_VERIFY: o->verify_passes = true; break;
+    case OPT_CHECK: o->check_only = true; break;
+    case OPT_SINGLE: o->require_single_segment = true; o->require_signature = value; break;
+    case OPT_THREADS:
+        wrong = positive(c, row->name, value, &n);
+        o->threads = n > 256 ? 256 : (int)n;
+        return wrong;
+    case OPT_QUIET: o->quiet = true; break;
+    case OPT_JSON: out->json = true; break;
+    case OPT_OPS: case OPT_HELP: case OPT_VERSION: break;
+    }
+    return NULL;
+}
+
+static const struct OptionRow *find_row(const char *text, size_t size)
+{
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (strlen(rows[i].name) == size && !strncmp(rows[i].name, text, size))
+            return &rows[i];
+    return NULL;
+}
+
+/* NULL, or what is wrong. *status: as that of command_read. */
+static const char *read_option(Compilation *c, char **argv, int argc, int *at, Command *out, int *status)
+{
+    const char *text = argv[*at], *value = NULL;
+    size_t size = strcspn(text, "=");
+    const struct OptionRow *row = find_row(text, size);
+    if (!row)
+        return arena_text(&c->arena, "unknown option '%.*s'", (int)size, text);
+    if (text[size] == '=')
+        value = text + size + 1;
+    if (value && row->takes == NOTHING)
+        return arena_text(&c->arena, "%s takes no value", row->name);
+    if (!value && row->takes == A_VALUE) {
+        if (*at + 1 >= argc)
+            return arena_text(&c->arena, "%s needs a value", row->name);
+        value = argv[++*at];
+    }
+    if (value && !*value)
+        return arena_text(&c->arena, "%s needs a value", row->name);
+    if (row->id == OPT_HELP)
+        print_help();
+    else if (row->id == OPT_VERSION)
+        puts("gcc-plan " PACKAGE_VERSION);
+    else if (row->id == OPT_OPS)
+        ops_print(stdout);
+    else
+        return apply(c, out, row, value);
+    *status = 0;
+    return NULL;
+}
+
+static void set_file(Compilation *c, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    c->options.model_path = path;
+    c->file = slash ? slash + 1 : path;
+    c->folder = !slash ? "." : slash == path ? "/" : arena_text(&c->arena, "%.*s", (int)(slash - path), path);
+}
+
+/* What does not go together. */
+static const char *wrong_whole(const Compilation *c, const Command *out)
+{
+    const Options *o = &c->options;
+    bool ends_early = o->dump || o->check_only || o->print_recipe || (out->from_text && !out->run);
+    if (!o->model_path && !out->from_text)
+        return "no model is given";
+    if (out->run && !out->from_text)
+        return "--run needs --from-text";
+    if (!o->output_path && !ends_early)
+        return "no output is given: -o OUT.plan, or --check";
+    return NULL;
+}
+
+int command_read(Compilation *c, int argc, char **argv, Command *out)
+{
+    const char *wrong = NULL;
+    int status = COMMAND_GO;
+    *out = (Command){0};
+    for (int i = 1; i < argc && !wrong && status == COMMAND_GO; i++) {
+        if (argv[i][0] == '-' && argv[i][1])
+            wrong = read_option(c, argv, argc, &i, out, &status);
+        else if (c->options.model_path)
+            wrong = arena_text(&c->arena, "two models are given: '%s' and '%s'", c->options.model_path, argv[i]);
+        else
+            set_file(c, argv[i]);
+    }
+    if (status != COMMAND_GO)
+        return status;
+    if (!wrong)
+        wrong = wrong_whole(c, out);
+    return wrong ? command_usage(wrong) : COMMAND_GO;
+}
+
+char *command_read_file(Compilation *c, const char *path, size_t *size)
+{
+    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+    Text t = {0};
+    char part[65536];
+    if (!f) {
+        diag_error(c, NULL, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    text_add(&t, "%s", "");
+    for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;)
+        text_add_bytes(&t, part, n);
+    bool failed = ferror(f) != 0;
+    if (f != stdin)
+        fclose(f);
+    char *copy = arena_alloc(&c->arena, t.size + 1);
+    memcpy(copy, t.data, t.size);
+    *size = t.size;
+    text_free(&t);
+    if (failed)
+        diag_error(c, NULL, "%s: it cannot be read", path);
+    return failed ? NULL : copy;
+}

@@ -1,0 +1,183 @@
+/* lower.c - the memory behind values while a signature is lowered: weights, state, inputs, outputs, temporaries. */
+#include "lower.h"
+#include "dim.h"
+
+#include <string.h>
+
+uint32_t buffer_new(Compilation *c, const char *name, Region region, int64_t bytes, uint32_t signature)
+{
+    if (c->buffer_count + 2 > c->buffer_room) {
+        uint32_t room = c->buffer_room ? c->buffer_room * 2 : 256;
+        Buffer *bigger = NEW_ARRAY(c, Buffer, room);
+        if (c->buffer_count) memcpy(bigger, c->buffers, sizeof(Buffer) * (c->buffer_count + 1));
+        c->buffers = bigger;
+        c->buffer_room = room;
+    }
+    c->buffers[++c->buffer_count] = (Buffer){ .name = name, .region = region, .bytes = bytes > 0 ? bytes : 1,
+                                              .offset = -1, .first = -1, .last = -1, .signature = signature };
+    return c->buffer_count;
+}
+
+Launch *launch_new(Lower *l)
+{
+    if (l->launch_count == l->launch_room) {
+        int room = l->launch_room ? l->launch_room * 2 : 64;
+        Launch *bigger = NEW_ARRAY(l->c, Launch, room);
+        if (l->launch_count) memcpy(bigger, l->launches, sizeof(Launch) * (size_t)l->launch_count);
+        l->launches = bigger;
+        l->launch_room = room;
+    }
+    Launch *launch = &l->launches[l->launch_count++];
+    *launch = (Launch){ .node = l->node };
+    if (l->node) l->fates[l->node] = (NodeFate){ l->signature->kind == SIG_LOAD ? REAL_LOAD : REAL_LAUNCH, l->launch_count - 1, NULL };
+    return launch;
+}
+
+bool value_folded(const Value *v) { return v->contents_count >= 0; }
+
+/* ---- state */
+
+int slot_count(Compilation *c)
+{
+    int count = FIRST_FREE_SLOT;
+    for (Sym s = 1; s <= c->symbol_count; s++)
+        if (c->symbols[s].slot >= count) count = c->symbols[s].slot + 1;
+    return count;
+}
+
+static uint32_t find_buffer(Compilation *c, Region region, const char *name, uint32_t signature)
+{
+    for (uint32_t b = 1; b <= c->buffer_count; b++)
+        if (c->buffers[b].region == region && c->buffers[b].signature == signature && !strcmp(c->buffers[b].name, name)) return b;
+    return 0;
+}
+
+uint32_t extents_buffer(Compilation *c)
+{
+    uint32_t b = find_buffer(c, REGION_STATE, "extents", 0);
+    return b ? b : buffer_new(c, "extents", REGION_STATE, 8 * (int64_t)slot_count(c), 0);
+}
+
+static int64_t view_bytes(DType t, int64_t elements) { return dtype_bytes(t, elements > 0 ? elements : 1); }
+
+static int64_t capacity_elements(Compilation *c, const StatePair *p, int rank)
+{
+    int64_t n = 1, k;
+    for (int i = 0; i < rank; i++)
+        if (!dim_is_const(c, p->upper[i], &k) || !checked_mul(n, k, &n)) fault("lower", "state %s has no size", p->input_name);
+    return n;
+}
+
+uint32_t state_buffer(Compilation *c, int pair)
+{
+    const StatePair *p = &c->pairs[pair];
+    const Value *v = &c->graph.values[p->input];
+    uint32_t b = find_buffer(c, REGION_STATE, p->input_name, 0);
+    if (b) return b;
+    return buffer_new(c, p->input_name, REGION_STATE, view_bytes(storage_type(v->dtype), capacity_elements(c, p, v->rank)), 0);
+}
+
+/* The rows of a state that are valid before the step, or (whole) the buffer for its capacity. */
+View state_view(Lower *l, int pair, bool whole)
+{
+    const StatePair *p = &l->c->pairs[pair];
+    const Value *v = &l->c->graph.values[p->input];
+    View view = view_dense_new(l, state_buffer(l->c, pair), storage_type(v->dtype), v->rank, p->upper);
+    for (int k = 0; k < v->rank && !whole; k++) view.dims[k] = lower_dim(l, v->dims[k]);
+    return view;
+}
+
+bool lower_inplace(Lower *l, const Node *n, int input, int output, View *whole)
+{
+    const Value *in = node_input(l->c, n, input), *out = node_output(l->c, n, output);
+    if (!in || !out || !in->state || in->state != out->state || !(n->inplace >> output & 1)) return false;
+    *whole = state_view(l, (int)in->state - 1, true);
+    return true;
+}
+
+/* ---- inputs, outputs, temporaries */
+
+static int64_t upper_bytes(Lower *l, DType store, int rank, const Dim *dims)
+{
+    int64_t n = 1;
+    for (int k = 0; k < rank; k++) {
+        int64_t upper = lower_upper(l, lower_dim(l, dims[k]));
+        if (!checked_mul(n, upper > 0 ? upper : 1, &n)) fault("lower", "a buffer is too large");
+    }
+    return view_bytes(store, n);
+}
+
+uint32_t io_buffer(Lower *l, uint32_t value)
+{
+    const Value *v = &l->c->graph.values[value];
+    uint32_t b = find_buffer(l->c, REGION_IO, v->name, l->index);
+    return b ? b : buffer_new(l->c, v->name, REGION_IO, upper_bytes(l, storage_type(v->dtype), v->rank, v->dims), l->index);
+}
+
+View lower_temporary(Lower *l, const char *name, DType t, int rank, const Dim *dims)
+{
+    DType store = storage_type(t);
+    Region region = l->signature->kind == SIG_LOAD ? REGION_LOAD : REGION_ARENA;
+    return view_dense_new(l, buffer_new(l->c, name, region, upper_bytes(l, store, rank, dims), l->index), store, rank, dims);
+}
+
+View lower_output(Lower *l, const Node *n, int i)
+{
+    uint32_t index = n->outputs[i];
+    const Value *v = &l->c->graph.values[index];
+    if (l->views[index].buffer) return l->views[index];
+    if (v->is_output && !v->state && l->signature->kind != SIG_LOAD)
+        l->views[index] = view_dense_new(l, io_buffer(l, index), storage_type(v->dtype), v->rank, v->dims);
+    else
+        l->views[index] = lower_temporary(l, v->name, v->dtype, v->rank, v->dims);
+    return l->views[index];
+}
+
+static const char *view_detail(Lower *l, const View *v)
+{
+    Text t = { 0 };
+    text_add(&t, "view of '%s', strides", l->c->buffers[v->buffer].name);
+    for (int k = 0; k < v->rank; k++) text_add(&t, " %lld", (long long)v->stride[k]);
+    if (!dim_is(l->c, v->offset, 0)) text_add(&t, ", from element %s", dim_text(l->c, v->offset));
+    const char *copy = arena_copy(&l->c->arena, t.data);
+    text_free(&t);
+    return copy;
+}
+
+void lower_set_view(Lower *l, const Node *n, int i, View v)
+{
+    if (!n->outputs[i]) return;
+    l->views[n->outputs[i]] = v;
+    NodeFate *fate = &l->fates[n - l->c->graph.nodes];
+    if (fate->how != REAL_LAUNCH && fate->how != REAL_LOAD) *fate = (NodeFate){ REAL_VIEW, -1, view_detail(l, &v) };
+}
+
+static View weight_view(Lower *l, uint32_t index)
+{
+    const Value *v = &l->c->graph.values[index];
+    uint32_t b = find_buffer(l->c, REGION_WEIGHTS, v->name, 0);
+    if (!b) {
+        b = buffer_new(l->c, v->name, REGION_WEIGHTS, (int64_t)v->data->size, 0);
+        l->c->buffers[b].data = v->data;
+    }
+    return view_dense_new(l, b, v->dtype, v->rank, v->dims);
+}
+
+View lower_value(Lower *l, uint32_t index)
+{
+    const Value *v = &l->c->graph.values[index];
+    if (l->views[index].buffer) return l->views[index];
+    if (v->data) l->views[index] = weight_view(l, index);
+    else if (v->is_input && v->state) l->views[index] = state_view(l, (int)v->state - 1, false);
+    else if (v->is_input && (v->feed == FEED_CALLER || v->feed == FEED_TOKEN))
+        l->views[index] = view_dense_new(l, io_buffer(l, index), storage_type(v->dtype), v->rank, v->dims);
+    else lower_materialise(l, index);
+    if (!l->views[index].buffer) fault("lower", "value '%s' has no memory", v->name);
+    return l->views[index];
+}
+
+View lower_input(Lower *l, const Node *n, int i)
+{
+    if (i >= n->input_count || !n->inputs[i]) fault("lower", "node '%s' has no input %d", n->name, i);
+    return lower_value(l, n->inputs[i]);
+}

@@ -1,0 +1,51 @@
+/* lower.h - inside of lowering, for lower.c, view.c, kernel.c, pointwise.c and the passes from fuse to emit. */
+#ifndef GCC_PLAN_LOWER_H
+#define GCC_PLAN_LOWER_H
+
+#include "compiler.h"
+
+enum { POSITION_SLOT = 0, TOKENS_SLOT = 1, SAMPLED_SLOT = 2, FIRST_FREE_SLOT = 3 };
+
+typedef enum Realised { REAL_LAUNCH, REAL_VIEW, REAL_FOLDED, REAL_FUSED, REAL_LOAD, REAL_UNUSED } Realised;
+typedef struct NodeFate { Realised how; int launch; const char *detail; } NodeFate;
+
+typedef struct Edge { uint32_t from, to; } Edge;
+
+struct Lower {
+    Compilation *c;
+    Signature *signature;
+    uint32_t index;          /* of the signature, 1-based, as in Buffer.signature */
+    View *views;             /* by value; buffer 0: not made yet */
+    NodeFate *fates;         /* by node */
+    uint32_t node;           /* being lowered */
+    int launch_count, launch_room;
+    Launch *launches;
+    uint32_t dim_room; Dim *dims; /* memo of lower_dim */
+    int edge_count; Edge *edges;
+    int64_t arena_bytes, arena_lower_bound;
+    int64_t metadata_offset, metadata_bytes;
+    uint64_t fingerprint;
+};
+
+uint32_t buffer_new(Compilation *c, const char *name, Region region, int64_t bytes, uint32_t signature);
+View view_dense_new(Lower *l, uint32_t buffer, DType store, int rank, const Dim *dims);
+Launch *launch_new(Lower *l);
+bool value_folded(const Value *v);          /* contents known: needs no launch unless a kernel wants memory */
+DType storage_type(DType t);                /* of buffers that kernels write: 4-bit types take a byte */
+uint32_t state_buffer(Compilation *c, int pair);
+uint32_t extents_buffer(Compilation *c);
+int slot_count(Compilation *c);
+View state_view(Lower *l, int pair, bool whole);
+uint32_t io_buffer(Lower *l, uint32_t value);
+const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
+void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
+void lower_memory_init(Lower *l);
+
+/* Initial bytes of table buffers in region metadata; weights have Buffer.data. */
+typedef struct Table { uint32_t buffer; const void *bytes; } Table;
+
+
+const char *compute_c(DType t);   /* C type that kernels compute in */
+const char *dtype_token(DType t); /* "F16": the suffix of prelude.h's macros */
+
+#endif

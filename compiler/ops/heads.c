@@ -1,0 +1,151 @@
+/* heads.c - what the attention families share: heads as an axis, caches that grow in place, and the attention launch. */
+#include "ops/heads.h"
+#include "ops/rows.h"
+
+View heads_split(Compilation *c, const View *v, int64_t first, int64_t heads, int64_t d)
+{
+    View out = *v;
+    out.rank = 4;
+    out.dims[1] = dim_const(c, heads);
+    out.dims[2] = v->dims[1];
+    out.dims[3] = dim_const(c, d);
+    out.stride[1] = d * v->stride[2];
+    out.stride[2] = v->stride[1];
+    out.stride[3] = v->stride[2];
+    out.offset = dim_add(c, v->offset ? v->offset : dim_const(c, 0), dim_const(c, first * d * v->stride[2]));
+    return out;
+}
+
+View heads_view(Compilation *c, const View *v, int64_t heads, int64_t d)
+{
+    return v->rank == 4 ? *v : heads_split(c, v, 0, heads, d);
+}
+
+int64_t heads_constant(Compilation *c, const Node *n, Dim d, const char *what)
+{
+    int64_t v = -1;
+    if (d && dim_is_const(c, dim_resolve(c, d), &v) && v > 0) return v;
+    node_error(c, n, "%s is %s; it must be a known number", what, d ? dim_text(c, d) : "unknown");
+    return -1;
+}
+
+bool heads_unranked(Compilation *c, const Node *n)
+{
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        if (v && v->rank < 0) return true;
+    }
+    return false;
+}
+
+View batch_vector(Compilation *c, const View *v)
+{
+    View out = *v;
+    out.rank = 1;
+    if (v->rank == 0) {
+        out.dims[0] = dim_const(c, 1);
+        out.stride[0] = 0;
+    } else if (dim_is(c, v->dims[0], 1)) {
+        out.stride[0] = 0;
+    }
+    return out;
+}
+
+View mask_view(Compilation *c, const View *mask, const View *q)
+{
+    const Dim dims[4] = {q->dims[0], q->dims[1], q->dims[2], mask->dims[mask->rank - 1]};
+    return rows_expand(c, mask, 4, dims);
+}
+
+bool mask_fits(Compilation *c, const Node *n, const Value *mask, Dim batch, Dim heads, Dim rows, Dim total)
+{
+    const Dim full[4] = {batch, heads, rows, total};
+    if (mask->rank < 1 || mask->rank > 4) {
+        node_error(c, n, "mask '%s' has rank %d; expected 1 to 4", mask->name, mask->rank);
+        return false;
+    }
+    for (int i = 1; i <= mask->rank; i++) {
+        const Dim d = mask->dims[mask->rank - i];
+        if (!d) continue;
+        if (i == 1) { /* a shorter or longer constant mask is legal: what it lacks is masked */
+            if (!dim_is_const(c, d, NULL) && !dim_equate(c, n, "a mask is as long as the keys", d, total)) return false;
+        } else if (!dim_is(c, d, 1) && !dim_equate(c, n, "a mask broadcasts to the scores", d, full[4 - i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static View scratch_or_output(Lower *l, const Node *n, int output, const Dim *dims, DType t)
+{
+    if (output < n->output_count && n->outputs[output]) return lower_output(l, n, output);
+    return lower_temporary(l, "cache", t, 4, dims);
+}
+
+Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims, DType t)
+{
+    Compilation *c = lower_compilation(l);
+    Cache cache;
+    const bool named = output < n->output_count && n->outputs[output];
+    const bool old = input >= 0 && node_input(c, n, input);
+    if (old && named && lower_inplace(l, n, input, output, &cache.present)) {
+        cache.capacity = lower_upper(l, cache.present.dims[2]);
+        for (int i = 0; i < 4; i++) cache.present.dims[i] = lower_dim(l, dims[i]);
+        lower_set_view(l, n, output, cache.present);
+        return cache;
+    }
+    cache.present = scratch_or_output(l, n, output, dims, t);
+    cache.capacity = lower_upper(l, dims[2]);
+    if (old) {
+        const View from = lower_input(l, n, input);
+        View to = cache.present;
+        for (int i = 0; i < 4; i++) to.dims[i] = from.dims[i];
+        if (lower_upper(l, from.dims[2]) > 0) lower_copy(l, n, from, to, arena_text(&c->arena, "%s: old rows", n->name));
+    }
+    return cache;
+}
+
+/* Threads of an attention block: as many as its shared memory allows, fewer where many blocks fill the device anyway. */
+static int attend_threads(Lower *l, const Attend *a, int64_t vhead)
+{
+    int threads = lower_upper(l, a->q.dims[2]) > 4 ? 128 : 256;
+    while (threads > 32 && threads / 8 * vhead > 11 * 1024) threads /= 2;
+    return threads;
+}
+
+static void attend_operands(Lower *l, Kernel *k, const Attend *a)
+{
+    Compilation *c = lower_compilation(l);
+    kernel_in(k, "Q", a->q);
+    kernel_in(k, "K", a->k);
+    kernel_in(k, "V", a->v);
+    kernel_out(k, "Y", a->y);
+    if (a->lengths != LENGTH_EXTENT) kernel_in(k, "LEN", a->length);
+    if (a->lengths == LENGTH_EXTENT) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
+    if (a->mask.buffer) kernel_in(k, "M", a->mask);
+    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
+    kernel_int(k, "LENGTH", (int64_t)a->lengths);
+    kernel_int(k, "MASK", !a->mask.buffer ? 0 : a->mask.store == DT_BOOL ? 1 : 2);
+    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
+}
+
+void attend(Lower *l, const Node *n, const Attend *a)
+{
+    Compilation *c = lower_compilation(l);
+    const int64_t heads = lower_upper(l, a->q.dims[1]), kv_heads = lower_upper(l, a->k.dims[1]);
+    const int64_t head = heads_constant(c, n, a->q.dims[3], "the head size");
+    const int64_t vhead = heads_constant(c, n, a->v.dims[3], "the value's head size");
+    const int threads = attend_threads(l, a, vhead);
+    Kernel *k = kernel_begin(l, n, "attention");
+    attend_operands(l, k, a);
+    kernel_int(k, "THREADS", threads);
+    kernel_int(k, "HEAD", head);
+    kernel_int(k, "VHEAD", vhead);
+    kernel_int(k, "GROUP", heads / kv_heads);
+    kernel_int(k, "CAUSAL", a->causal);
+    kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
+    kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
+    kernel_float(k, "SOFTCAP", a->softcap);
+    kernel_float(k, "SCALE", a->scale);
+    kernel_launch(k, lower_upper(l, a->q.dims[2]), heads, lower_upper(l, a->q.dims[0]), threads);
+}

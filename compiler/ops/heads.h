@@ -1,0 +1,45 @@
+/* heads.h - what the attention families share: heads as an axis, caches that grow in place, and the attention launch. */
+#ifndef GCC_PLAN_HEADS_H
+#define GCC_PLAN_HEADS_H
+
+#include "compiler.h"
+
+/* V [B, S, heads * D] seen as [B, HEADS, S, D], from head FIRST on. */
+View heads_split(Compilation *c, const View *v, int64_t first, int64_t heads, int64_t d);
+/* V [B, heads, S, D] or [B, S, heads * D], whichever it is, as [B, heads, S, D]. */
+View heads_view(Compilation *c, const View *v, int64_t heads, int64_t d);
+
+/* A cache of new rows behind old ones. */
+typedef struct Cache {
+    View present;      /* [B, heads, P + S, D] */
+    int64_t capacity;  /* rows that its buffer has room for */
+} Cache;
+/* The cache of OUTPUT, [B, heads, P + S, D] = DIMS: the buffer of past input INPUT when alias decided so, else memory of its own,
+ * into which the old rows are copied here. INPUT < 0 or absent: no old rows. OUTPUT absent: scratch. */
+Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims, DType t);
+
+typedef enum LengthKind { LENGTH_EXTENT, LENGTH_LESS_ONE, LENGTH_TOTAL } LengthKind;
+typedef struct Attend {
+    View q, k, v, y;       /* [B, heads, rows, D] */
+    View mask;             /* [B, Hq, S, keys]; buffer 0: none */
+    View length, sinks;    /* rank 1; buffer 0: none */
+    Dim past;              /* rows before the query's, with LENGTH_EXTENT */
+    LengthKind lengths;
+    bool causal, smooth;
+    int64_t window;        /* <= 0: none */
+    double scale, softcap; /* softcap 0: none */
+} Attend;
+void attend(Lower *l, const Node *n, const Attend *a);
+
+/* Whether the rank of an input is not known yet. */
+bool heads_unranked(Compilation *c, const Node *n);
+/* Constant value of D, or -1 with an error that calls it WHAT. */
+int64_t heads_constant(Compilation *c, const Node *n, Dim d, const char *what);
+/* A vector by batch: rank 0, [1], [B] or [B, 1] as rank 1, stride 0 where one serves all. */
+View batch_vector(Compilation *c, const View *v);
+/* MASK broadcast to [B, heads, S, its last dim]. */
+View mask_view(Compilation *c, const View *mask, const View *q);
+/* Posts what a mask's dims say: its last is TOTAL when it is a symbol, the others broadcast. */
+bool mask_fits(Compilation *c, const Node *n, const Value *mask, Dim batch, Dim heads, Dim rows, Dim total);
+
+#endif

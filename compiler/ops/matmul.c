@@ -1,0 +1,310 @@
+/* matmul.c - matrix products of plain elements: MatMul, Gemm, FusedMatMul. Operands are views: a transposition is a stride,
+ * and the strides choose the kernel. */
+#include "ops/move.h"
+#include "ops/product.h"
+
+#include <string.h>
+
+/* ---- operands as matrices */
+
+static bool has_attr(const Node *n, const char *name)
+{
+    for (int i = 0; i < n->attr_count; i++)
+        if (strcmp(n->attrs[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool flag(const Node *n, const char *name) { return has_attr(n, name) && attr_int(n, name) != 0; }
+
+static void move_axis(View *v, int from, int to)
+{
+    const Dim dim = v->dims[from];
+    const int64_t stride = v->stride[from];
+    for (int i = from; i < to; i++) {
+        v->dims[i] = v->dims[i + 1];
+        v->stride[i] = v->stride[i + 1];
+    }
+    v->dims[to] = dim;
+    v->stride[to] = stride;
+}
+
+static void insert_axis(Compilation *c, View *v, int at)
+{
+    for (int i = v->rank++; i > at; i--) {
+        v->dims[i] = v->dims[i - 1];
+        v->stride[i] = v->stride[i - 1];
+    }
+    v->dims[at] = dim_const(c, 1);
+    v->stride[at] = 0;
+}
+
+/* Input I (0: A, 1: B) as the product sees it: at least two axes, transposed as the attributes say. */
+static View matrix(Compilation *c, const Node *n, int i, View v)
+{
+    if (v.rank == 1) {
+        insert_axis(c, &v, i == 0 ? 0 : 1);
+        return v;
+    }
+    if (flag(n, i == 0 ? "transBatchA" : "transBatchB")) move_axis(&v, 0, v.rank - 2);
+    if (flag(n, i == 0 ? "transA" : "transB")) move_axis(&v, v.rank - 2, v.rank - 1);
+    return v;
+}
+
+static View value_matrix(Compilation *c, const Node *n, int i)
+{
+    const Value *x = node_input(c, n, i);
+    View v = {.rank = x->rank};
+    for (int k = 0; k < x->rank; k++) v.dims[k] = x->dims[k];
+    return matrix(c, n, i, v);
+}
+
+/* ---- shapes */
+
+static bool check_rank(Compilation *c, const Node *n, const Value *x, int least, int most)
+{
+    if (x->rank < 0 || (x->rank >= least && x->rank <= most)) return true;
+    node_error(c, n, "input '%s': expected rank %d%s, found %d", x->name, least, most > least ? " or more" : "", x->rank);
+    return false;
+}
+
+static bool equate_inner(Compilation *c, const Node *n, Dim a, Dim b)
+{
+    int64_t va, vb;
+    if (dim_is_const(c, a, &va) && dim_is_const(c, b, &vb) && va != vb) {
+        node_error(c, n, "incompatible dimensions: A has %lld columns, B has %lld rows", (long long)va, (long long)vb);
+        return false;
+    }
+    return dim_equate(c, n, "the inner dims of a matrix product are equal", a, b);
+}
+
+static bool matmul_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0), *y = node_input(c, n, 1);
+    Dim dims[MAX_RANK + 2] = {0};
+    if (!check_rank(c, n, x, 1, MAX_RANK) || !check_rank(c, n, y, 1, MAX_RANK)) return false;
+    if (x->rank < 0 || y->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
+    const View a = value_matrix(c, n, 0), b = value_matrix(c, n, 1);
+    const int batch = (a.rank > b.rank ? a.rank : b.rank) - 2;
+    int rank = 0;
+    if (!equate_inner(c, n, a.dims[a.rank - 1], b.dims[b.rank - 2])) return false;
+    for (int i = 0; i < batch; i++) {
+        const int ia = i - (batch + 2 - a.rank), ib = i - (batch + 2 - b.rank);
+        const Dim one = dim_const(c, 1);
+        if (!broadcast_dim(c, n, ia < 0 ? one : a.dims[ia], ib < 0 ? one : b.dims[ib], &dims[rank++])) return false;
+    }
+    if (x->rank > 1) dims[rank++] = a.dims[a.rank - 2];
+    if (y->rank > 1) dims[rank++] = b.dims[b.rank - 1];
+    return output_set(c, n, 0, x->dtype, rank, dims);
+}
+
+static bool gemm_shape(Compilation *c, Node *n)
+{
+    const Value *a = node_input(c, n, 0), *b = node_input(c, n, 1), *bias = node_input(c, n, 2);
+    if (!check_rank(c, n, a, 2, 2) || !check_rank(c, n, b, 2, 2) || !matmul_shape(c, n)) return false;
+    if (!bias || bias->rank < 0 || a->rank < 0 || b->rank < 0) return true;
+    const Value *y = node_output(c, n, 0);
+    if (bias->rank > 2) {
+        node_error(c, n, "input '%s': expected rank 2 or less, found %d", bias->name, bias->rank);
+        return false;
+    }
+    for (int i = 1; i <= bias->rank; i++) {
+        const Dim d = bias->dims[bias->rank - i];
+        if (!dim_is(c, d, 1) && !dim_equate(c, n, "Gemm's C broadcasts to its output", d, y->dims[2 - i])) return false;
+    }
+    return true;
+}
+
+/* ---- lowering */
+
+typedef struct Product { View a, b, y; } Product; /* of one rank, at least 2; broadcast axes have stride 0 */
+
+/* Operand with as many axes as Y. */
+static View expand(Compilation *c, View v, const View *y)
+{
+    while (v.rank < y->rank) insert_axis(c, &v, 0);
+    for (int i = 0; i < y->rank - 2; i++)
+        if (dim_is(c, v.dims[i], 1)) v.stride[i] = 0;
+    return v;
+}
+
+static bool batchless(const View *v)
+{
+    for (int i = 0; i < v->rank - 2; i++)
+        if (v->stride[i] != 0) return false;
+    return true;
+}
+
+/* Rows of all batches are rows of one product when B is the same for all. */
+static void merge_batch(Lower *l, Product *p)
+{
+    View a, y;
+    if (p->y.rank == 2 || !batchless(&p->b)) return;
+    if (!product_flatten(l, &p->a, &a) || !product_flatten(l, &p->y, &y)) return;
+    View b = {.buffer = p->b.buffer, .store = p->b.store, .rank = 2, .offset = p->b.offset};
+    for (int i = 0; i < 2; i++) {
+        b.dims[i] = p->b.dims[p->b.rank - 2 + i];
+        b.stride[i] = p->b.stride[p->b.rank - 2 + i];
+    }
+    *p = (Product){a, b, y};
+}
+
+static Product product_of(Lower *l, const Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    Product p = {.y = lower_output(l, n, 0)};
+    if (node_input(c, n, 0)->rank == 1) insert_axis(c, &p.y, node_input(c, n, 1)->rank == 1 ? p.y.rank : p.y.rank - 1);
+    if (node_input(c, n, 1)->rank == 1) insert_axis(c, &p.y, p.y.rank);
+    p.a = expand(c, matrix(c, n, 0, lower_input(l, n, 0)), &p.y);
+    p.b = expand(c, matrix(c, n, 1, lower_input(l, n, 1)), &p.y);
+    merge_batch(l, &p);
+    return p;
+}
+
+static int64_t stride_from_end(const View *v, int i) { return v->stride[v->rank - i]; }
+static Dim dim_from_end(const View *v, int i) { return v->dims[v->rank - i]; }
+
+/* beta * C, C broadcast to [M, N] */
+static const char *add_bias(Lower *l, const Node *n, Kernel *k, const char *v)
+{
+    Compilation *c = lower_compilation(l);
+    const View bias = lower_input(l, n, 2);
+    int64_t stride[2] = {0, 0};
+    for (int i = 1; i <= bias.rank; i++)
+        if (!dim_is(c, dim_from_end(&bias, i), 1)) stride[2 - i] = stride_from_end(&bias, i);
+    kernel_in(k, "C", bias);
+    const char *term = arena_text(&c->arena, "C_LD(C_OFF + m * %lldLL + n * %lldLL)", (long long)stride[0], (long long)stride[1]);
+    if (attr_float(n, "beta") != 1.0) {
+        kernel_float(k, "BETA", attr_float(n, "beta"));
+        term = arena_text(&c->arena, "BETA * %s", term);
+    }
+    return arena_text(&c->arena, "(%s + %s)", v, term);
+}
+
+static void set_epilogue(Lower *l, const Node *n, Kernel *k)
+{
+    Compilation *c = lower_compilation(l);
+    const char *v = "v";
+    if (has_attr(n, "alpha") && attr_float(n, "alpha") != 1.0) {
+        kernel_float(k, "ALPHA", attr_float(n, "alpha"));
+        v = "(ALPHA * v)";
+    }
+    if (strcmp(n->op_type, "Gemm") == 0 && node_input(c, n, 2)) v = add_bias(l, n, k, v);
+    kernel_text(k, "EPILOGUE", v);
+}
+
+static Kernel *begin(Lower *l, const Node *n, const Product *p, const char *template, int64_t *batch)
+{
+    static const char *const names[] = {"A", "B", "Y"};
+    const View *const views[] = {&p->a, &p->b, &p->y};
+    Kernel *k = kernel_begin(l, n, template);
+    kernel_in(k, "A", p->a);
+    kernel_in(k, "B", p->b);
+    kernel_out(k, "Y", p->y);
+    set_epilogue(l, n, k);
+    kernel_dim(k, "M", dim_from_end(&p->y, 2));
+    kernel_dim(k, "N", dim_from_end(&p->y, 1));
+    kernel_dim(k, "K", dim_from_end(&p->a, 1));
+    kernel_int(k, "A_SM", stride_from_end(&p->a, 2));
+    kernel_int(k, "Y_SM", stride_from_end(&p->y, 2));
+    kernel_int(k, "Y_SN", stride_from_end(&p->y, 1));
+    *batch = product_batch(l, k, &p->y, 3, names, views);
+    return k;
+}
+
+static bool is_short_float(DType t) { return t == DT_F32 || t == DT_F16 || t == DT_BF16; }
+
+static const char *type_text(DType t) { return t == DT_F32 ? "F32" : t == DT_F16 ? "F16" : "BF16"; }
+
+/* B with its last two axes exchanged: rows along n. */
+static View columns_of(const View *b)
+{
+    View v = *b;
+    move_axis(&v, v.rank - 2, v.rank - 1);
+    return v;
+}
+
+static void lower_nk(Lower *l, const Node *n, const Product *p)
+{
+    Compilation *c = lower_compilation(l);
+    int64_t batch;
+    const View columns = columns_of(&p->b);
+    const int64_t m = lower_upper(l, dim_from_end(&p->y, 2)), width = lower_upper(l, dim_from_end(&p->y, 1));
+    int vector = product_vector(p->b.store);
+    if (!product_aligned(l, &p->a, vector) || !product_aligned(l, &columns, vector)) vector = 1;
+    Kernel *k = begin(l, n, p, "matmul_nk", &batch);
+    const Tiles tiles = product_tiles(m, width, lower_upper(l, dim_from_end(&p->a, 1)) / vector, batch);
+    kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
+    kernel_text(k, "TYPE", type_text(p->b.store));
+    kernel_int(k, "V", vector);
+    kernel_int(k, "STREAM", m <= tiles.rows && c->buffers[p->b.buffer].region == REGION_WEIGHTS);
+    product_launch(k, tiles, m, width, batch);
+}
+
+/* Threads of a block side by side along n: fewer make more blocks, and share k among more. */
+static int threads_beside(int64_t columns, int vector, int64_t others)
+{
+    int beside = 32;
+    while (beside > 2 && ((columns + beside * vector - 1) / (beside * vector) * others < 132 || beside * vector >= 2 * columns))
+        beside /= 2;
+    return beside;
+}
+
+static void set_accumulator(Kernel *k, DType t)
+{
+    const bool single = is_short_float(t);
+    kernel_text(k, "ACC", single ? "float" : t == DT_F64 ? "double" : "long long");
+    kernel_text(k, "FMA_ACC(a, b, c)", single ? "FMAF(a, b, c)" : "((a) * (b) + (c))");
+}
+
+static void lower_kn(Lower *l, const Node *n, const Product *p)
+{
+    enum { BLOCK = 256 };
+    int64_t batch;
+    const DType t = p->b.store;
+    const int64_t m = lower_upper(l, dim_from_end(&p->y, 2)), width = lower_upper(l, dim_from_end(&p->y, 1));
+    int vector = is_short_float(t) && stride_from_end(&p->b, 1) == 1 ? product_vector(t) : 1;
+    if (!dim_is_const(lower_compilation(l), dim_from_end(&p->y, 1), NULL) || width % vector || !product_aligned(l, &p->b, vector))
+        vector = 1;
+    /* Sums and their table: at most 32 a thread, 32 KB a block. */
+    int rows = product_rows(m);
+    while (rows * vector > 32 || rows * vector * BLOCK * (is_short_float(t) ? 4 : 8) > 32768) rows /= 2;
+    Kernel *k = begin(l, n, p, "matmul_kn", &batch);
+    const int64_t row_tiles = m > rows ? (m + rows - 1) / rows : 1;
+    const int beside = threads_beside(width, vector, row_tiles * batch);
+    const int64_t span = (int64_t)beside * vector;
+    kernel_int(k, "A_SK", stride_from_end(&p->a, 1));
+    kernel_int(k, "B_SK", stride_from_end(&p->b, 2));
+    kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
+    kernel_text(k, "TYPE", type_text(t));
+    set_accumulator(k, t);
+    kernel_int(k, "V", vector);
+    kernel_int(k, "MT", rows);
+    kernel_int(k, "LN", beside);
+    kernel_launch(k, width > span ? (width + span - 1) / span : 1, row_tiles, batch, BLOCK);
+}
+
+static void product_lower(Lower *l, Node *n)
+{
+    const Product p = product_of(l, n);
+    const bool along_k = stride_from_end(&p.a, 1) == 1 && stride_from_end(&p.b, 2) == 1;
+    if (along_k && is_short_float(p.b.store)) lower_nk(l, n, &p);
+    else lower_kn(l, n, &p);
+}
+
+#define FUSED(name_) \
+    {.domain = "com.microsoft", .name = name_, .since = 1, \
+     .schema = "A:T, B:T -> Y:T ; alpha:float=1, transA:int=0, transB:int=0, transBatchA:int=0, transBatchB:int=0 | " \
+               "T=f32 f16 bf16 f64", \
+     .shape = matmul_shape, .lower = product_lower}
+
+static const OpRow rows[] = {
+    {.domain = "", .name = "MatMul", .since = 1, .schema = "A:T, B:T -> Y:T | T=f32 f16 bf16 f64 i32 i64 u32 u64",
+     .shape = matmul_shape, .lower = product_lower},
+    {.domain = "", .name = "Gemm", .since = 7,
+     .schema = "A:T, B:T, C:T? -> Y:T ; alpha:float=1, beta:float=1, transA:int=0, transB:int=0 | T=f32 f16 bf16 f64",
+     .shape = gemm_shape, .lower = product_lower},
+    FUSED("FusedMatMul"),
+    FUSED("TransposeMatMul"),
+};
+
+const OpFamily ops_matmul = {rows, COUNT_OF(rows), "compiler/ops/matmul.c"};

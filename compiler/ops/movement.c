@@ -1,0 +1,891 @@
+/* movement.c - operators that move elements: Concat, Slice, Split, Gather and its kin, Scatter, Tile, Pad, CumSum, Trilu. */
+#include "ops/move.h"
+
+#include <string.h>
+
+static const char *text_add_term(Compilation *c, const char *text, const char *index, const char *operand, int axis)
+{
+    return arena_text(&c->arena, "%s + %s * %s_S%d", text, index, operand, axis);
+}
+
+static const char *index_name(Compilation *c, int i)
+{
+    return arena_text(&c->arena, "i%d", i);
+}
+
+/* Two extents that must agree; the constant one stays. */
+static bool same_extent(Compilation *c, Node *n, const char *rule, Dim *known, Dim d)
+{
+    if (!d) return true;
+    if (!*known || dim_equal(c, *known, d)) {
+        if (!*known || dim_is_const(c, d, NULL)) *known = d;
+        return true;
+    }
+    if (!dim_equate(c, n, rule, *known, d)) return false;
+    *known = dim_resolve(c, d);
+    return true;
+}
+
+/* ---- Concat */
+
+static bool concat_shape(Compilation *c, Node *n)
+{
+    Dim dims[MAX_RANK] = { 0 };
+    DType t = node_input(c, n, 0)->dtype;
+    int rank = -1;
+    bool whole = true;
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        if (v->rank < 0) { whole = false; continue; }
+        if (rank >= 0 && v->rank != rank) {
+            node_error(c, n, "input %d has rank %d, an earlier one %d", i, v->rank, rank);
+            return false;
+        }
+        rank = v->rank;
+    }
+    if (rank < 0) return output_set(c, n, 0, t, -1, NULL);
+    int axis = axis_normal(c, n, attr_int(n, "axis"), rank);
+    if (axis < 0) return false;
+    Dim sum = dim_const(c, 0);
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        for (int k = 0; k < v->rank; k++)
+            if (k != axis && !same_extent(c, n, "concat", &dims[k], v->dims[k])) return false;
+        whole = whole && v->rank >= 0 && v->dims[axis];
+        if (whole) sum = dim_add(c, sum, v->dims[axis]);
+    }
+    dims[axis] = whole ? sum : 0;
+    return output_set(c, n, 0, t, rank, dims);
+}
+
+static void concat_contents(Compilation *c, Node *n)
+{
+    Value *y = node_output(c, n, 0);
+    int64_t dims[MAX_RANK], total, inner = 1, offset = 0;
+    Dim *out = contents_begin(c, y, &total);
+    if (!out || !shape_numbers(c, y, dims, &total)) return;
+    int axis = axis_normal(c, n, attr_int(n, "axis"), y->rank);
+    for (int k = axis + 1; k < y->rank; k++) inner *= dims[k];
+    int64_t row = dims[axis] * inner;
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        Dim *in;
+        int count;
+        int64_t own;
+        if (!value_dims(c, v, &in, &count) || !dim_is_const(c, v->dims[axis], &own)) return;
+        own *= inner;
+        for (int64_t k = 0; k < count; k++) out[k / own * row + offset + k % own] = in[k];
+        offset += own;
+    }
+    contents_finish(c, y, out, total);
+}
+
+static void concat_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View out;
+    bool appends = lower_inplace(l, n, 0, 0, &out);
+    if (n->input_count == 1 && !appends) {
+        lower_set_view(l, n, 0, lower_input(l, n, 0));
+        return;
+    }
+    if (appends) {
+        view_dims(l, node_output(c, n, 0), &out);
+        lower_set_view(l, n, 0, out);
+    } else {
+        out = lower_output(l, n, 0);
+    }
+    int axis = axis_normal(c, n, attr_int(n, "axis"), out.rank);
+    Dim at = dim_const(c, 0);
+    for (int i = 0; i < n->input_count; i++) {
+        Dim rows = lower_dim(l, node_input(c, n, i)->dims[axis]);
+        View part = out;
+        part.dims[axis] = rows;
+        part.offset = dim_add(c, out.offset, dim_scale(c, at, out.stride[axis]));
+        at = dim_add(c, at, rows);
+        if (!(appends && i == 0) && !dim_is(c, rows, 0)) lower_copy(l, n, lower_input(l, n, i), part, NULL);
+    }
+}
+
+static int concat_inplace(Compilation *c, const Node *n, int output, int *axis, bool *append)
+{
+    const Value *y = node_output(c, n, 0);
+    if (output != 0 || y->rank < 0) return -1;
+    *axis = axis_normal(c, n, attr_int(n, "axis"), y->rank);
+    *append = true;
+    return 0;
+}
+
+/* ---- Slice */
+
+/* d, when [low, high] allows it; else the bound that holds, else min or max. */
+static Dim clamp_low(Compilation *c, Dim d, Dim low)
+{
+    int64_t lo, hi;
+    dim_bounds(c, dim_sub(c, d, low), &lo, &hi);
+    if (lo >= 0) return d;
+    return hi <= 0 ? low : dim_op(c, DIM_MAX, d, low);
+}
+
+static Dim clamp_high(Compilation *c, Dim d, Dim high)
+{
+    int64_t lo, hi;
+    dim_bounds(c, dim_sub(c, high, d), &lo, &hi);
+    if (lo >= 0) return d;
+    return hi <= 0 ? high : dim_op(c, DIM_MIN, d, high);
+}
+
+/* Where a start or an end lies in extent d; 0 when its sign is not known. */
+static Dim slice_place(Compilation *c, Dim d, Dim at, bool backward, bool is_end)
+{
+    Dim low = dim_const(c, backward && is_end ? -1 : 0);
+    Dim high = backward ? dim_sub(c, d, dim_const(c, 1)) : d;
+    int64_t v, lo, hi;
+    if (dim_is_const(c, at, &v) && v >= INT32_MAX) return high; /* exporters write INT64_MAX for "to the end" */
+    if (dim_is_const(c, at, &v) && v <= -INT32_MAX) return low;
+    dim_bounds(c, at, &lo, &hi);
+    if (lo < 0 && hi >= 0) return 0;
+    if (hi < 0) at = dim_add(c, at, d);
+    return clamp_high(c, clamp_low(c, at, low), high);
+}
+
+void slice_axis(Compilation *c, Dim d, Dim start, Dim end, int64_t step, Dim *first, Dim *length)
+{
+    *first = *length = 0;
+    if (!d || !start || !end) return;
+    bool backward = step < 0;
+    Dim from = slice_place(c, d, start, backward, false), to = slice_place(c, d, end, backward, true);
+    *first = from;
+    if (!from || !to) return;
+    Dim span = backward ? dim_sub(c, from, to) : dim_sub(c, to, from);
+    span = clamp_low(c, span, dim_const(c, 0));
+    int64_t size = backward ? -step : step;
+    *length = size == 1 ? span : dim_op(c, DIM_CEILDIV, span, dim_const(c, size));
+}
+
+typedef struct Slice {
+    bool cut[MAX_RANK];
+    Dim start[MAX_RANK], end[MAX_RANK]; /* 0: not known when compiling */
+    int64_t step[MAX_RANK];
+} Slice;
+
+/* A list of the slice from an attribute (opset 1) or an input; *known false when it is data. */
+static int slice_list(Compilation *c, const Node *n, const char *name, int input, Dim **out, bool *known)
+{
+    int count = -1;
+    *known = true;
+    *out = NULL;
+    if (n->op->since < 10) {
+        const Attr *a = node_attr(n, name);
+        if (!a->count) return -1;
+        *out = NEW_ARRAY(c, Dim, a->count);
+        for (int i = 0; i < a->count; i++) (*out)[i] = dim_const(c, a->ints[i]);
+        return a->count;
+    }
+    const Value *v = node_input(c, n, input);
+    if (!v) return -1;
+    if (value_dims(c, v, out, &count)) return count;
+    *known = false;
+    int64_t size;
+    return v->rank == 1 && dim_is_const(c, v->dims[0], &size) ? (int)size : -1;
+}
+
+static bool slice_read(Compilation *c, Node *n, int rank, Slice *s)
+{
+    Dim *start, *end, *axes, *steps;
+    bool start_known, end_known, axes_known, steps_known = true;
+    memset(s, 0, sizeof *s);
+    int count = slice_list(c, n, "starts", 1, &start, &start_known);
+    int ends = slice_list(c, n, "ends", 2, &end, &end_known);
+    int axis_count = slice_list(c, n, "axes", 3, &axes, &axes_known);
+    int step_count = n->op->since < 10 ? -1 : slice_list(c, n, "", 4, &steps, &steps_known);
+    if (count < 0 || !axes_known || !steps_known) {
+        node_error(c, n, "the axes or steps are not known when compiling");
+        return false;
+    }
+    if (ends != count || (axis_count >= 0 && axis_count != count) || (step_count >= 0 && step_count != count)) {
+        node_error(c, n, "starts, ends, axes and steps differ in length");
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        int64_t at = i, step = 1;
+        if (axis_count >= 0 && !dim_is_const(c, axes[i], &at)) at = rank;
+        int axis = axis_normal(c, n, at, rank);
+        if (axis < 0) return false;
+        if (step_count >= 0 && !dim_is_const(c, steps[i], &step)) step = 0;
+        if (!step) {
+            node_error(c, n, "the step of axis %d is 0 or not known when compiling", axis);
+            return false;
+        }
+        s->cut[axis] = true;
+        s->start[axis] = start_known ? start[i] : 0;
+        s->end[axis] = end_known ? end[i] : 0;
+        s->step[axis] = step;
+    }
+    return true;
+}
+
+static bool slice_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    Dim dims[MAX_RANK], first;
+    Slice s;
+    if (x->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
+    if (!slice_read(c, n, x->rank, &s)) return false;
+    for (int i = 0; i < x->rank; i++) {
+        dims[i] = x->dims[i];
+        if (s.cut[i]) slice_axis(c, x->dims[i], s.start[i], s.end[i], s.step[i], &first, &dims[i]);
+    }
+    return output_set(c, n, 0, x->dtype, x->rank, dims);
+}
+
+static void slice_contents(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    int64_t dims[MAX_RANK], stride[MAX_RANK], count, offset = 0, at;
+    Slice s;
+    if (!shape_numbers(c, x, dims, &count) || !slice_read(c, n, x->rank, &s)) return;
+    row_major(dims, x->rank, stride);
+    for (int i = 0; i < x->rank; i++) {
+        Dim first, length;
+        if (!s.cut[i]) continue;
+        slice_axis(c, x->dims[i], s.start[i], s.end[i], s.step[i], &first, &length);
+        if (!dim_is_const(c, first, &at)) return;
+        offset += at * stride[i];
+        stride[i] *= s.step[i];
+    }
+    contents_strided(c, x, node_output(c, n, 0), offset, stride);
+}
+
+static void slice_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View in = lower_input(l, n, 0), out = in;
+    Slice s;
+    if (!slice_read(c, n, in.rank, &s)) return;
+    view_dims(l, node_output(c, n, 0), &out);
+    for (int i = 0; i < in.rank; i++) {
+        Dim first, length;
+        if (!s.cut[i]) continue;
+        Dim start = s.start[i] ? lower_dim(l, s.start[i]) : 0, end = s.end[i] ? lower_dim(l, s.end[i]) : 0;
+        slice_axis(c, in.dims[i], start, end, s.step[i], &first, &length);
+        if (!first) {
+            node_error(c, n, "where the slice of axis %d starts is not known when compiling", i);
+            return;
+        }
+        out.offset = dim_add(c, out.offset, dim_scale(c, first, in.stride[i]));
+        out.stride[i] = in.stride[i] * s.step[i];
+    }
+    lower_set_view(l, n, 0, out);
+}
+
+/* ---- Split */
+
+static bool split_given(Compilation *c, Node *n, Dim d, Dim *sizes)
+{
+    Dim *given = NULL, sum = dim_const(c, 0);
+    int count = 0;
+    if (n->op->since < 13) {
+        const Attr *a = node_attr(n, "split");
+        count = a->count;
+        given = NEW_ARRAY(c, Dim, count + 1);
+        for (int i = 0; i < count; i++) given[i] = dim_const(c, a->ints[i]);
+    } else if (!value_dims(c, node_input(c, n, 1), &given, &count)) {
+        return true; /* sizes stay unknown */
+    }
+    if (count != n->output_count) {
+        node_error(c, n, "%d sizes are given for %d outputs", count, n->output_count);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        sizes[i] = given[i];
+        sum = dim_add(c, sum, given[i]);
+    }
+    return !d || dim_equal(c, d, sum) || dim_equate(c, n, "split", d, sum);
+}
+
+/* Equal parts; the last one is smaller when they do not divide. */
+static bool split_equal(Compilation *c, Node *n, Dim d, Dim *sizes)
+{
+    int count = n->output_count;
+    if (n->op->since >= 18 && attr_given(n, "num_outputs") && attr_int(n, "num_outputs") != count) {
+        node_error(c, n, "num_outputs is %lld, but the node has %d outputs", (long long)attr_int(n, "num_outputs"), count);
+        return false;
+    }
+    if (!d) return true;
+    Dim parts = dim_const(c, count), part = dim_div_exact(c, d, parts);
+    if (!part) part = dim_op(c, DIM_CEILDIV, d, parts);
+    for (int i = 0; i + 1 < count; i++) sizes[i] = part;
+    sizes[count - 1] = clamp_low(c, dim_sub(c, d, dim_scale(c, part, count - 1)), dim_const(c, 0));
+    return true;
+}
+
+static bool split_sizes(Compilation *c, Node *n, Dim d, Dim *sizes)
+{
+    bool given = n->op->since < 13 ? node_attr(n, "split")->count > 0 : node_input(c, n, 1) != NULL;
+    return given ? split_given(c, n, d, sizes) : split_equal(c, n, d, sizes);
+}
+
+static bool split_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    Dim dims[MAX_RANK], *sizes = NEW_ARRAY(c, Dim, n->output_count);
+    int axis = x->rank < 0 ? 0 : axis_normal(c, n, attr_int(n, "axis"), x->rank);
+    if (axis < 0 || (x->rank >= 0 && !split_sizes(c, n, x->dims[axis], sizes))) return false;
+    for (int i = 0; i < n->output_count; i++) {
+        for (int k = 0; k < x->rank; k++) dims[k] = k == axis ? sizes[i] : x->dims[k];
+        if (!output_set(c, n, i, x->dtype, x->rank, dims)) return false;
+    }
+    return true;
+}
+
+static void split_contents(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    int64_t dims[MAX_RANK], stride[MAX_RANK], count, size, offset = 0;
+    if (!shape_numbers(c, x, dims, &count) || count > MAX_CONTENTS) return;
+    int axis = axis_normal(c, n, attr_int(n, "axis"), x->rank);
+    Dim *sizes = NEW_ARRAY(c, Dim, n->output_count);
+    if (axis < 0 || !split_sizes(c, n, x->dims[axis], sizes)) return;
+    row_major(dims, x->rank, stride);
+    for (int i = 0; i < n->output_count; i++) {
+        if (!dim_is_const(c, sizes[i], &size)) return;
+        if (node_output(c, n, i)) contents_strided(c, x, node_output(c, n, i), offset * stride[axis], stride);
+        offset += size;
+    }
+}
+
+static void split_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View in = lower_input(l, n, 0), out = in;
+    int axis = axis_normal(c, n, attr_int(n, "axis"), in.rank);
+    Dim *sizes = NEW_ARRAY(c, Dim, n->output_count);
+    if (!split_sizes(c, n, node_input(c, n, 0)->dims[axis], sizes)) return;
+    for (int i = 0; i < n->output_count; i++) {
+        if (!sizes[i]) {
+            node_error(c, n, "the sizes of the parts are not known when compiling");
+            return;
+        }
+        out.dims[axis] = lower_dim(l, sizes[i]);
+        if (node_output(c, n, i)) lower_set_view(l, n, i, out);
+        out.offset = dim_add(c, out.offset, dim_scale(c, out.dims[axis], in.stride[axis]));
+    }
+}
+
+/* ---- Gather */
+
+static bool gather_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
+    Dim dims[2 * MAX_RANK];
+    int rank = 0;
+    if (x->rank < 0 || index->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
+    int axis = axis_normal(c, n, attr_int(n, "axis"), x->rank);
+    if (axis < 0) return false;
+    for (int i = 0; i < axis; i++) dims[rank++] = x->dims[i];
+    for (int i = 0; i < index->rank; i++) dims[rank++] = index->dims[i];
+    for (int i = axis + 1; i < x->rank; i++) dims[rank++] = x->dims[i];
+    return output_set(c, n, 0, x->dtype, rank, dims);
+}
+
+static void gather_contents(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
+    Value *y = node_output(c, n, 0);
+    int64_t dims[MAX_RANK], total, count, inner = 1, *at;
+    Dim *in, *out = contents_begin(c, y, &count);
+    int have, picks;
+    if (!out || !value_dims(c, x, &in, &have) || !value_ints(c, index, &at, &picks)) return;
+    if (!shape_numbers(c, x, dims, &total)) return;
+    int axis = axis_normal(c, n, attr_int(n, "axis"), x->rank);
+    for (int i = axis + 1; i < x->rank; i++) inner *= dims[i];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = at[i / inner % picks];
+        if (row < 0) row += dims[axis];
+        if (row < 0 || row >= dims[axis]) {
+            node_error(c, n, "index %lld is out of range for extent %lld", (long long)at[i / inner % picks],
+                       (long long)dims[axis]);
+            return;
+        }
+        out[i] = in[(i / inner / picks * dims[axis] + row) * inner + i % inner];
+    }
+    contents_finish(c, y, out, count);
+}
+
+/* One known index: the row is a view. */
+static bool gather_view(Lower *l, Node *n, int axis)
+{
+    Compilation *c = lower_compilation(l);
+    const Value *index = node_input(c, n, 1);
+    Dim *at;
+    int count;
+    int64_t lo, hi;
+    if (!value_dims(c, index, &at, &count) || count != 1) return false;
+    Dim row = lower_dim(l, at[0]);
+    dim_bounds(c, row, &lo, &hi);
+    if (lo < 0 && hi >= 0) return false;
+    View in = lower_input(l, n, 0), out = in;
+    if (hi < 0) row = dim_add(c, row, in.dims[axis]);
+    out.offset = dim_add(c, in.offset, dim_scale(c, row, in.stride[axis]));
+    view_dims(l, node_output(c, n, 0), &out);
+    for (int i = 0; i < out.rank; i++) {
+        if (i < axis) out.stride[i] = in.stride[i];
+        else if (i < axis + index->rank) out.stride[i] = 0;
+        else out.stride[i] = in.stride[i - index->rank + 1];
+    }
+    lower_set_view(l, n, 0, out);
+    return true;
+}
+
+static void gather_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    int axis = axis_normal(c, n, attr_int(n, "axis"), node_input(c, n, 0)->rank);
+    if (gather_view(l, n, axis)) return;
+    View x = lower_input(l, n, 0), index = lower_input(l, n, 1), out = lower_output(l, n, 0);
+    const char *pick = "I_OFF", *source = "X_OFF";
+    for (int i = 0; i < index.rank; i++) pick = text_add_term(c, pick, index_name(c, axis + i), "I", i);
+    for (int i = 0; i < x.rank; i++) {
+        const char *name = i == axis ? "row" : index_name(c, i < axis ? i : i + index.rank - 1);
+        source = text_add_term(c, source, name, "X", i);
+    }
+    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
+    Kernel *k = kernel_begin(l, n, "gather");
+    kernel_in(k, "X", x);
+    kernel_in(k, "I", index);
+    kernel_out(k, "Y", out);
+    kernel_text(k, "PICK", arena_text(&c->arena, "I_LD(%s)", pick));
+    kernel_text(k, "SOURCE", source);
+    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
+    kernel_dim(k, "AXIS", x.dims[axis]);
+    int64_t moved = dtype_bytes(out.store, lower_upper(l, dims_product(c, out.rank, out.dims)));
+    kernel_bytes(k, 2 * moved, 0);
+    launch_elements(l, k, &out, NULL);
+}
+
+/* ---- GatherElements */
+
+static bool gather_elements_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
+    if (x->rank >= 0 && index->rank >= 0 && x->rank != index->rank) {
+        node_error(c, n, "data has rank %d and indices %d; they must be equal", x->rank, index->rank);
+        return false;
+    }
+    if (x->rank >= 0 && axis_normal(c, n, attr_int(n, "axis"), x->rank) < 0) return false;
+    return output_set(c, n, 0, x->dtype, index->rank, index->dims);
+}
+
+static void gather_elements_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View x = lower_input(l, n, 0), index = lower_input(l, n, 1), out = lower_output(l, n, 0);
+    int axis = axis_normal(c, n, attr_int(n, "axis"), x.rank);
+    const char *source = "X_OFF";
+    for (int i = 0; i < x.rank; i++) source = text_add_term(c, source, i == axis ? "row" : index_name(c, i), "X", i);
+    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
+    Kernel *k = kernel_begin(l, n, "gather");
+    kernel_in(k, "X", x);
+    kernel_in(k, "I", index);
+    kernel_out(k, "Y", out);
+    kernel_text(k, "PICK", arena_text(&c->arena, "I_LD(%s)", index_at(l, "I", index.rank, "i")));
+    kernel_text(k, "SOURCE", source);
+    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
+    kernel_dim(k, "AXIS", x.dims[axis]);
+    launch_elements(l, k, &out, NULL);
+}
+
+/* ---- GatherND, ScatterND: tuples of indices */
+
+/* Statements that read a tuple of `size` indices at `base` into k0.., for the axes of `operand` from `first` on. */
+static const char *tuple_picks(Compilation *c, const char *base, int last, const char *operand, int first, int size)
+{
+    const char *text = "";
+    for (int j = 0; j < size; j++)
+        text = arena_text(&c->arena, "%s idx k%d = I_LD(%s + %d * I_S%d); if (k%d < 0) k%d += (%s_D%d);"
+                          " inside = inside && k%d >= 0 && k%d < (%s_D%d);", text, j, base, j, last, j, j, operand,
+                          first + j, j, j, operand, first + j);
+    return text;
+}
+
+/* Place in `operand`: batch axes, then the tuple, then the rest, whose first index is i`rest`. */
+static const char *tuple_place(Compilation *c, const char *operand, int rank, int batch, int size, int rest)
+{
+    const char *text = arena_text(&c->arena, "%s_OFF", operand);
+    for (int i = 0; i < rank; i++) {
+        const char *name = i < batch ? index_name(c, i)
+                         : i < batch + size ? arena_text(&c->arena, "k%d", i - batch) : index_name(c, rest + i - batch - size);
+        text = text_add_term(c, text, name, operand, i);
+    }
+    return text;
+}
+
+static const char *tuple_base(Compilation *c, int axes)
+{
+    const char *base = "I_OFF";
+    for (int i = 0; i < axes; i++) base = text_add_term(c, base, index_name(c, i), "I", i);
+    return base;
+}
+
+static int64_t nd_batch(const Node *n)
+{
+    return n->op->since >= 12 ? attr_int(n, "batch_dims") : 0;
+}
+
+static bool gather_nd_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
+    Dim dims[2 * MAX_RANK];
+    int64_t size, batch = nd_batch(n);
+    int rank = 0;
+    if (x->rank < 0 || index->rank < 1 || !index->dims[index->rank - 1])
+        return output_set(c, n, 0, x->dtype, -1, NULL);
+    if (!dim_is_const(c, index->dims[index->rank - 1], &size) || size < 1 || batch < 0 || batch + size > x->rank
+        || batch >= index->rank) {
+        node_error(c, n, "the last extent of the indices must be a constant from 1 to the rank of data without batch_dims");
+        return false;
+    }
+    for (int i = 0; i < index->rank - 1; i++) {
+        dims[rank] = index->dims[i];
+        if (i < batch && !same_extent(c, n, "gather_nd", &dims[rank], x->dims[i])) return false;
+        rank++;
+    }
+    for (int i = (int)(batch + size); i < x->rank; i++) dims[rank++] = x->dims[i];
+    return output_set(c, n, 0, x->dtype, rank, dims);
+}
+
+static void gather_nd_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View x = lower_input(l, n, 0), index = lower_input(l, n, 1), out = lower_output(l, n, 0);
+    int last = index.rank - 1, batch = (int)nd_batch(n);
+    int64_t size;
+    if (!dim_is_const(c, index.dims[last], &size)) return;
+    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
+    Kernel *k = kernel_begin(l, n, "gather_nd");
+    kernel_in(k, "X", x);
+    kernel_in(k, "I", index);
+    kernel_out(k, "Y", out);
+    kernel_text(k, "PICKS", tuple_picks(c, tuple_base(c, last), last, "X", batch, (int)size));
+    kernel_text(k, "SOURCE", tuple_place(c, "X", x.rank, batch, (int)size, last));
+    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
+    launch_elements(l, k, &out, NULL);
+}
+
+/* ---- ScatterND, ScatterElements */
+
+static bool scatter_shape(Compilation *c, Node *n)
+{
+    if (n->op->since >= 16 && strcmp(attr_string(n, "reduction"), "none") != 0) {
+        node_error(c, n, "reduction '%s' is not supported", attr_string(n, "reduction"));
+        return false;
+    }
+    return shape_same(c, n);
+}
+
+static int scatter_inplace(Compilation *c, const Node *n, int output, int *axis, bool *append)
+{
+    (void)c, (void)n;
+    *axis = 0;
+    *append = false;
+    return output == 0 ? 0 : -1;
+}
+
+/* The output, which already holds data. */
+static View scatter_base(Lower *l, Node *n)
+{
+    View out;
+    if (lower_inplace(l, n, 0, 0, &out)) {
+        view_dims(l, node_output(lower_compilation(l), n, 0), &out);
+        lower_set_view(l, n, 0, out);
+        return out;
+    }
+    out = lower_output(l, n, 0);
+    lower_copy(l, n, lower_input(l, n, 0), out, NULL);
+    return out;
+}
+
+static void scatter_launch(Lower *l, Node *n, View out, const char *picks, const char *target)
+{
+    View index = lower_input(l, n, 1), update = lower_input(l, n, 2);
+    Compilation *c = lower_compilation(l);
+    if (lower_upper(l, dims_product(c, update.rank, update.dims)) == 0) return;
+    Kernel *k = kernel_begin(l, n, "scatter");
+    kernel_in(k, "I", index);
+    kernel_in(k, "U", update);
+    kernel_inout(k, "Y", out);
+    kernel_text(k, "PICKS", picks);
+    kernel_text(k, "SOURCE", index_at(l, "U", update.rank, "i"));
+    kernel_text(k, "TARGET", target);
+    launch_elements(l, k, &update, NULL);
+}
+
+static void scatter_nd_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    const Value *index = node_input(c, n, 1);
+    int last = index->rank - 1;
+    int64_t size;
+    if (last < 0 || !dim_is_const(c, index->dims[last], &size)) {
+        node_error(c, n, "the last extent of the indices is not known when compiling");
+        return;
+    }
+    View out = scatter_base(l, n);
+    scatter_launch(l, n, out, tuple_picks(c, tuple_base(c, last), last, "Y", 0, (int)size),
+                   tuple_place(c, "Y", out.rank, 0, (int)size, last));
+}
+
+static void scatter_elements_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View out = scatter_base(l, n);
+    int axis = axis_normal(c, n, attr_int(n, "axis"), out.rank);
+    const char *target = "Y_OFF";
+    for (int i = 0; i < out.rank; i++) target = text_add_term(c, target, i == axis ? "row" : index_name(c, i), "Y", i);
+    const char *picks = arena_text(&c->arena, "idx row = I_LD(%s); if (row < 0) row += (Y_D%d);"
+                                   " inside = row >= 0 && row < (Y_D%d);", index_at(l, "I", out.rank, "i"), axis, axis);
+    scatter_launch(l, n, out, picks, target);
+}
+
+/* ---- Tile */
+
+static bool tile_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    Dim *repeats, dims[MAX_RANK] = { 0 };
+    int count;
+    if (x->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
+    if (value_dims(c, node_input(c, n, 1), &repeats, &count)) {
+        if (count != x->rank) {
+            node_error(c, n, "%d repeats are given for rank %d", count, x->rank);
+            return false;
+        }
+        for (int i = 0; i < count; i++) dims[i] = x->dims[i] ? dim_mul(c, x->dims[i], repeats[i]) : 0;
+    }
+    return output_set(c, n, 0, x->dtype, x->rank, dims);
+}
+
+/* An axis of one element repeats with stride 0. */
+static void tile_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View in = lower_input(l, n, 0), out = in;
+    const char *source = "X_OFF";
+    bool view = true;
+    view_dims(l, node_output(c, n, 0), &out);
+    for (int i = 0; i < in.rank; i++) {
+        bool same = dim_equal(c, in.dims[i], out.dims[i]), one = dim_is(c, in.dims[i], 1);
+        if (!same && one) out.stride[i] = 0;
+        view = view && (same || one);
+        const char *name = same ? index_name(c, i) : arena_text(&c->arena, "(i%d %% (X_D%d))", i, i);
+        source = text_add_term(c, source, name, "X", i);
+    }
+    if (view) {
+        lower_set_view(l, n, 0, out);
+        return;
+    }
+    out = lower_output(l, n, 0);
+    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
+    Kernel *k = kernel_begin(l, n, "copy");
+    kernel_in(k, "X", in);
+    kernel_out(k, "Y", out);
+    kernel_text(k, "VALUE", arena_text(&c->arena, "X_LD(%s)", source));
+    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
+    launch_elements(l, k, &out, NULL);
+}
+
+/* ---- Pad */
+
+/* before[] and after[] for each axis; false when not known, with an error if `must`. */
+static bool pad_read(Compilation *c, Node *n, int rank, Dim *before, Dim *after, bool must)
+{
+    Dim *pads = NULL;
+    int64_t *axes = NULL;
+    int count = 0, axis_count = rank;
+    if (n->op->since < 11) {
+        const Attr *a = node_attr(n, "pads");
+        count = a->count;
+        pads = NEW_ARRAY(c, Dim, count + 1);
+        for (int i = 0; i < count; i++) pads[i] = dim_const(c, a->ints[i]);
+    } else if (!value_dims(c, node_input(c, n, 1), &pads, &count)) {
+        if (must) node_error(c, n, "the pads are not known when compiling");
+        return false;
+    }
+    if (n->op->since >= 18 && node_input(c, n, 3) && !value_ints(c, node_input(c, n, 3), &axes, &axis_count)) count = -1;
+    if (count != 2 * axis_count) {
+        if (must) node_error(c, n, "the pads do not fit the axes");
+        return false;
+    }
+    for (int i = 0; i < rank; i++) before[i] = after[i] = dim_const(c, 0);
+    for (int i = 0; i < axis_count; i++) {
+        int axis = axis_normal(c, n, axes ? axes[i] : i, rank);
+        if (axis < 0) return false;
+        before[axis] = pads[i];
+        after[axis] = pads[axis_count + i];
+    }
+    return true;
+}
+
+static bool pad_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    Dim before[MAX_RANK], after[MAX_RANK], dims[MAX_RANK] = { 0 };
+    if (x->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
+    if (pad_read(c, n, x->rank, before, after, false))
+        for (int i = 0; i < x->rank; i++)
+            dims[i] = x->dims[i] ? dim_add(c, x->dims[i], dim_add(c, before[i], after[i])) : 0;
+    return output_set(c, n, 0, x->dtype, x->rank, dims);
+}
+
+/* The index along axis i in the input, by mode; *inside gains what constant mode must check. */
+static const char *pad_index(Lower *l, const char *mode, int i, Dim before, const char **inside)
+{
+    Compilation *c = lower_compilation(l);
+    const char *j = arena_text(&c->arena, "(i%d - (%s))", i, lower_c(l, lower_dim(l, before)));
+    const char *d = arena_text(&c->arena, "(X_D%d)", i);
+    if (!strcmp(mode, "edge")) return arena_text(&c->arena, "(%s < 0 ? 0 : %s >= %s ? %s - 1 : %s)", j, j, d, d, j);
+    if (!strcmp(mode, "reflect"))
+        return arena_text(&c->arena, "(%s < 0 ? -%s : %s >= %s ? 2 * (%s - 1) - %s : %s)", j, j, j, d, d, j, j);
+    if (!strcmp(mode, "wrap")) return arena_text(&c->arena, "((%s %% %s + %s) %% %s)", j, d, d, d);
+    *inside = arena_text(&c->arena, "%s && %s >= 0 && %s < %s", *inside, j, j, d);
+    return j;
+}
+
+static void pad_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View x = lower_input(l, n, 0), out = lower_output(l, n, 0);
+    Dim before[MAX_RANK], after[MAX_RANK];
+    const char *mode = attr_string(n, "mode"), *inside = "1", *source = "X_OFF", *fill = "0";
+    if (!pad_read(c, n, x.rank, before, after, true)) return;
+    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
+    for (int i = 0; i < x.rank; i++) {
+        bool plain = dim_is(c, before[i], 0) && dim_is(c, after[i], 0);
+        source = text_add_term(c, source, plain ? index_name(c, i) : pad_index(l, mode, i, before[i], &inside), "X", i);
+    }
+    Kernel *k = kernel_begin(l, n, "copy");
+    kernel_in(k, "X", x);
+    if (n->op->since < 11) {
+        fill = arena_text(&c->arena, "(X_C)%a", attr_float(n, "value"));
+    } else if (node_input(c, n, 2)) {
+        kernel_in(k, "P", lower_input(l, n, 2));
+        fill = "P_LD(P_OFF)";
+    }
+    kernel_out(k, "Y", out);
+    kernel_text(k, "VALUE", arena_text(&c->arena, "((%s) ? X_LD(%s) : %s)", inside, source, fill));
+    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
+    launch_elements(l, k, &out, NULL);
+}
+
+/* ---- CumSum */
+
+static bool cumsum_axis(Compilation *c, Node *n, int rank, int *axis)
+{
+    int64_t *list;
+    int count;
+    if (!value_ints(c, node_input(c, n, 1), &list, &count) || count != 1) {
+        node_error(c, n, "the axis is not known when compiling");
+        return false;
+    }
+    *axis = axis_normal(c, n, list[0], rank);
+    return *axis >= 0;
+}
+
+static bool cumsum_shape(Compilation *c, Node *n)
+{
+    int axis;
+    if (node_input(c, n, 0)->rank >= 0 && !cumsum_axis(c, n, node_input(c, n, 0)->rank, &axis)) return false;
+    return shape_same(c, n);
+}
+
+static void cumsum_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View x = lower_input(l, n, 0), out = lower_output(l, n, 0), lines = out;
+    int axis, reverse = attr_int(n, "reverse") != 0;
+    if (!cumsum_axis(c, n, x.rank, &axis)) return;
+    lines.dims[axis] = dim_const(c, 1);
+    Dim count = dims_product(c, lines.rank, lines.dims);
+    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
+    Kernel *k = kernel_begin(l, n, "cumsum");
+    kernel_in(k, "X", x);
+    kernel_out(k, "Y", out);
+    const char *end = reverse ? arena_text(&c->arena, " + ((X_D%d) - 1)", axis) : " + (idx)0";
+    kernel_text(k, "SOURCE", arena_text(&c->arena, "%s%s * X_S%d", index_at(l, "X", x.rank, "i"), end, axis));
+    kernel_text(k, "TARGET", arena_text(&c->arena, "%s%s * Y_S%d", index_at(l, "Y", out.rank, "i"), end, axis));
+    kernel_dim(k, "STEPS", x.dims[axis]);
+    kernel_int(k, "STEP_X", reverse ? -x.stride[axis] : x.stride[axis]);
+    kernel_int(k, "STEP_Y", reverse ? -out.stride[axis] : out.stride[axis]);
+    kernel_int(k, "EXCLUSIVE", attr_int(n, "exclusive") != 0);
+    kernel_dim(k, "COUNT", count);
+    kernel_text(k, "INDEX", index_split(l, lines.rank, lines.dims, "i"));
+    kernel_launch(k, grid_for(lower_upper(l, count), 64), 1, 1, 64);
+}
+
+/* ---- Trilu */
+
+static bool trilu_shape(Compilation *c, Node *n)
+{
+    if (node_input(c, n, 0)->rank == 0 || node_input(c, n, 0)->rank == 1) {
+        node_error(c, n, "the input must have rank 2 or more");
+        return false;
+    }
+    return shape_same(c, n);
+}
+
+static const char *trilu_expr(Compilation *c, const Node *n)
+{
+    int rank = node_input(c, n, 0)->rank;
+    const char *k = node_input(c, n, 1) ? "b" : "0";
+    return arena_text(&c->arena, "(i%d - i%d %s %s ? a : 0)", rank - 1, rank - 2, attr_int(n, "upper") ? ">=" : "<=", k);
+}
+
+#define ANY "T=" TYPES_ANY
+#define INDEXED " | " ANY ", I=i64 i32"
+static const OpRow rows[] = {
+    { .name = "Concat", .since = 4, .schema = "inputs:T* -> concat_result:T ; axis:int | " ANY, .facts = OP_SHAPE | OP_APPEND,
+      .shape = concat_shape, .contents = concat_contents, .lower = concat_lower, .inplace = concat_inplace },
+    { .name = "Slice", .since = 1, .schema = "data:T -> output:T ; axes:ints?, ends:ints, starts:ints | " ANY,
+      .facts = OP_VIEW | OP_SHAPE, .shape = slice_shape, .contents = slice_contents, .lower = slice_lower },
+    { .name = "Slice", .since = 10, .schema = "data:T, starts:I, ends:I, axes:I?, steps:I? -> output:T" INDEXED,
+      .facts = OP_VIEW | OP_SHAPE, .shape = slice_shape, .contents = slice_contents, .lower = slice_lower },
+    { .name = "Split", .since = 2, .schema = "input:T -> outputs:T* ; axis:int=0, split:ints? | " ANY,
+      .facts = OP_VIEW | OP_SHAPE, .shape = split_shape, .contents = split_contents, .lower = split_lower },
+    { .name = "Split", .since = 13, .schema = "input:T, split:i64? -> outputs:T* ; axis:int=0 | " ANY,
+      .facts = OP_VIEW | OP_SHAPE, .shape = split_shape, .contents = split_contents, .lower = split_lower },
+    { .name = "Split", .since = 18, .schema = "input:T, split:i64? -> outputs:T* ; axis:int=0, num_outputs:int? | " ANY,
+      .facts = OP_VIEW | OP_SHAPE, .shape = split_shape, .contents = split_contents, .lower = split_lower },
+    { .name = "Gather", .since = 1, .schema = "data:T, indices:I -> output:T ; axis:int=0" INDEXED, .facts = OP_SHAPE,
+      .shape = gather_shape, .contents = gather_contents, .lower = gather_lower },
+    { .name = "GatherElements", .since = 11, .schema = "data:T, indices:I -> output:T ; axis:int=0" INDEXED,
+      .shape = gather_elements_shape, .lower = gather_elements_lower },
+    { .name = "GatherND", .since = 11, .schema = "data:T, indices:i64 -> output:T | " ANY, .shape = gather_nd_shape,
+      .lower = gather_nd_lower },
+    { .name = "GatherND", .since = 12, .schema = "data:T, indices:i64 -> output:T ; batch_dims:int=0 | " ANY,
+      .shape = gather_nd_shape, .lower = gather_nd_lower },
+    { .name = "ScatterND", .since = 11, .schema = "data:T, indices:i64, updates:T -> output:T | " ANY, .facts = OP_APPEND,
+      .shape = scatter_shape, .lower = scatter_nd_lower, .inplace = scatter_inplace },
+    { .name = "ScatterND", .since = 16, .schema = "data:T, indices:i64, updates:T -> output:T ; reduction:string=none | " ANY,
+      .facts = OP_APPEND, .shape = scatter_shape, .lower = scatter_nd_lower, .inplace = scatter_inplace },
+    { .name = "ScatterElements", .since = 11, .schema = "data:T, indices:I, updates:T -> output:T ; axis:int=0" INDEXED,
+      .facts = OP_APPEND, .shape = scatter_shape, .lower = scatter_elements_lower, .inplace = scatter_inplace },
+    { .name = "ScatterElements", .since = 16,
+      .schema = "data:T, indices:I, updates:T -> output:T ; axis:int=0, reduction:string=none" INDEXED,
+      .facts = OP_APPEND, .shape = scatter_shape, .lower = scatter_elements_lower, .inplace = scatter_inplace },
+    { .name = "Tile", .since = 6, .schema = "input:T, repeats:i64 -> output:T | " ANY, .facts = OP_VIEW, .shape = tile_shape,
+      .lower = tile_lower },
+    { .name = "Pad", .since = 2, .schema = "data:T -> output:T ; mode:string=constant, pads:ints, value:float=0 | " ANY,
+      .shape = pad_shape, .lower = pad_lower },
+    { .name = "Pad", .since = 11, .schema = "data:T, pads:i64, constant_value:T? -> output:T ; mode:string=constant | " ANY,
+      .shape = pad_shape, .lower = pad_lower },
+    { .name = "Pad", .since = 18,
+      .schema = "data:T, pads:i64, constant_value:T?, axes:I? -> output:T ; mode:string=constant" INDEXED,
+      .shape = pad_shape, .lower = pad_lower },
+    { .name = "CumSum", .since = 11, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
+      ", I=i64 i32", .shape = cumsum_shape, .lower = cumsum_lower },
+    { .name = "Trilu", .since = 14, .schema = "input:T, k:i64? -> output:T ; upper:int=1 | " ANY, .facts = OP_POINTWISE,
+      .shape = trilu_shape, .expr_fn = trilu_expr },
+};
+
+const OpFamily ops_movement = { rows, (int)COUNT_OF(rows), "movement.c" };

@@ -1,0 +1,242 @@
+/* norm.c - normalisations over the last axes: RMS and layer norms, alone or behind a residual sum, and softmax. One block
+ * a row; statistics in float, rounded once. */
+#include "ops/rows.h"
+
+#include <string.h>
+
+static bool has_output(const Node *n, int i)
+{
+    return i < n->output_count && n->outputs[i];
+}
+
+/* An output that nothing names costs nothing. */
+static bool wants_output(Compilation *c, const Node *n, int i)
+{
+    const Value *v = node_output(c, n, i);
+    return v && v->uses > 0;
+}
+
+/* Not an error: a later round of inference may know. */
+static bool unranked(const Value *x, const Value *y) { return x->rank < 0 || (y && y->rank < 0); }
+
+static bool ranked(Compilation *c, const Node *n, const Value *x, int least)
+{
+    if (x->rank >= least) return true;
+    node_error(c, n, "input '%s': rank %d or more is needed, found %d", x->name, least, x->rank);
+    return false;
+}
+
+static bool scale_fits(Compilation *c, const Node *n, const char *rule, const Value *scale, const Value *x)
+{
+    if (!scale) return true;
+    if (scale->rank > x->rank) {
+        node_error(c, n, "'%s' of rank %d does not broadcast to '%s' of rank %d", scale->name, scale->rank, x->name, x->rank);
+        return false;
+    }
+    for (int i = 1; i <= scale->rank; i++) {
+        const Dim d = scale->dims[scale->rank - i];
+        if (!dim_is(c, d, 1) && !dim_equate(c, n, rule, d, x->dims[x->rank - i])) return false;
+    }
+    return true;
+}
+
+/* ---- norms of one input: RMSNormalization, SimplifiedLayerNormalization, LayerNormalization */
+
+static bool set_statistics(Compilation *c, Node *n, int first, const Value *x, int axis)
+{
+    Dim dims[MAX_RANK];
+    for (int i = 0; i < x->rank; i++) dims[i] = i < axis ? x->dims[i] : dim_const(c, 1);
+    for (int i = first; i < n->output_count; i++)
+        if (has_output(n, i) && !output_set(c, n, i, DT_F32, x->rank, dims)) return false;
+    return true;
+}
+
+static bool norm_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0), *scale = node_input(c, n, 1);
+    int axis;
+    if (unranked(x, scale)) return output_set(c, n, 0, scale->dtype, x->rank, x->dims);
+    if (!ranked(c, n, x, 1)) return false;
+    axis = axis_normal(c, n, attr_int(n, "axis"), x->rank);
+    if (axis < 0 || !scale_fits(c, n, "a norm's scale has the dims of its rows", scale, x)) return false;
+    if (!scale_fits(c, n, "a norm's bias has the dims of its rows", node_input(c, n, 2), x)) return false;
+    return output_set(c, n, 0, scale->dtype, x->rank, x->dims) && set_statistics(c, n, 1, x, axis);
+}
+
+/* Operands of the template norm.cu; index -1: absent. */
+typedef struct NormPorts { int skip, scale, beta, bias, mean, inverse, sum; bool centre; } NormPorts;
+
+static void norm_operand(Lower *l, Kernel *k, const Node *n, const char *name, int input, const View *x, int axis)
+{
+    Compilation *c = lower_compilation(l);
+    const View v = lower_input(l, n, input), wide = rows_expand(c, &v, x->rank, x->dims);
+    kernel_in(k, name, wide);
+    rows_define(c, k, name, &wide, axis);
+}
+
+static void norm_result(Lower *l, Kernel *k, const Node *n, const char *name, int output, int axis)
+{
+    const View v = lower_output(l, n, output);
+    kernel_out(k, name, v);
+    rows_define(lower_compilation(l), k, name, &v, axis);
+}
+
+/* The optional operand NAME: defines HAS_NAME either way. */
+static bool norm_has(Lower *l, Kernel *k, const char *name, bool present)
+{
+    kernel_int(k, arena_text(&lower_compilation(l)->arena, "HAS_%s", name), present);
+    return present;
+}
+
+static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
+{
+    Compilation *c = lower_compilation(l);
+    const View x = lower_input(l, n, 0);
+    const Dim rows = rows_count(c, &x, 0, axis), columns = rows_count(c, &x, axis, x.rank);
+    const int64_t widest = lower_upper(l, columns);
+    const int threads = rows_threads(widest);
+    Kernel *k = kernel_begin(l, n, "norm");
+    kernel_in(k, "X", x);
+    rows_define(c, k, "X", &x, axis);
+    norm_operand(l, k, n, "SCALE", p->scale, &x, axis);
+    if (norm_has(l, k, "SKIP", p->skip >= 0)) norm_operand(l, k, n, "SKIP", p->skip, &x, axis);
+    if (norm_has(l, k, "BETA", p->beta >= 0 && node_input(c, n, p->beta))) norm_operand(l, k, n, "BETA", p->beta, &x, axis);
+    if (norm_has(l, k, "BIAS", p->bias >= 0 && node_input(c, n, p->bias))) norm_operand(l, k, n, "BIAS", p->bias, &x, axis);
+    norm_result(l, k, n, "Y", 0, axis);
+    if (norm_has(l, k, "MEAN", p->mean >= 0 && wants_output(c, n, p->mean))) norm_result(l, k, n, "MEAN", p->mean, axis);
+    if (norm_has(l, k, "INV", p->inverse >= 0 && wants_output(c, n, p->inverse)))
+        norm_result(l, k, n, "INV", p->inverse, axis);
+    if (norm_has(l, k, "SUM", p->sum >= 0 && wants_output(c, n, p->sum))) norm_result(l, k, n, "SUM", p->sum, axis);
+    kernel_int(k, "CENTRE", p->centre);
+    kernel_int(k, "THREADS", threads);
+    kernel_int(k, "PER", (widest + threads - 1) / threads);
+    kernel_float(k, "EPSILON", attr_float(n, "epsilon"));
+    kernel_dim(k, "ROWS", rows);
+    kernel_dim(k, "COLS", columns);
+    kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
+}
+
+static void rms_lower(Lower *l, Node *n)
+{
+    const NormPorts p = {.skip = -1, .scale = 1, .beta = -1, .bias = -1, .mean = -1, .inverse = 1, .sum = -1};
+    const Value *x = node_input(lower_compilation(l), n, 0);
+    norm_launch(l, n, &p, axis_normal(lower_compilation(l), n, attr_int(n, "axis"), x->rank));
+}
+
+static void layer_lower(Lower *l, Node *n)
+{
+    const NormPorts p = {.skip = -1, .scale = 1, .beta = 2, .bias = -1, .mean = 1, .inverse = 2, .sum = -1, .centre = true};
+    const Value *x = node_input(lower_compilation(l), n, 0);
+    norm_launch(l, n, &p, axis_normal(lower_compilation(l), n, attr_int(n, "axis"), x->rank));
+}
+
+/* ---- norms of a residual sum: output 3 is the sum */
+
+static bool skip_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    const bool centre = !strcmp(n->op_type, "SkipLayerNormalization");
+    if (unranked(x, node_input(c, n, 1))) return output_set(c, n, 0, x->dtype, x->rank, x->dims);
+    if (!ranked(c, n, x, 2)) return false;
+    if (!scale_fits(c, n, "the skip input has the dims of the input", node_input(c, n, 1), x)) return false;
+    for (int i = 2; i < (centre ? 5 : 4); i++)
+        if (!scale_fits(c, n, "a norm's weights have the last dim of its input", node_input(c, n, i), x)) return false;
+    if (!output_set(c, n, 0, x->dtype, x->rank, x->dims)) return false;
+    if (has_output(n, 3) && !output_set(c, n, 3, x->dtype, x->rank, x->dims)) return false;
+    const int statistics = n->output_count;
+    Dim dims[MAX_RANK];
+    for (int i = 0; i < x->rank; i++) dims[i] = i < x->rank - 1 ? x->dims[i] : dim_const(c, 1);
+    for (int i = 1; i < 3 && i < statistics; i++)
+        if (has_output(n, i) && !output_set(c, n, i, DT_F32, x->rank, dims)) return false;
+    return true;
+}
+
+static void skip_rms_lower(Lower *l, Node *n)
+{
+    const NormPorts p = {.skip = 1, .scale = 2, .beta = -1, .bias = 3, .mean = 1, .inverse = 2, .sum = 3};
+    norm_launch(l, n, &p, node_input(lower_compilation(l), n, 0)->rank - 1);
+}
+
+static void skip_layer_lower(Lower *l, Node *n)
+{
+    const NormPorts p = {.skip = 1, .scale = 2, .beta = 3, .bias = 4, .mean = 1, .inverse = 2, .sum = 3, .centre = true};
+    norm_launch(l, n, &p, node_input(lower_compilation(l), n, 0)->rank - 1);
+}
+
+/* ---- softmax */
+
+static bool softmax_shape(Compilation *c, Node *n)
+{
+    const Value *x = node_input(c, n, 0);
+    if (x->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
+    if (!ranked(c, n, x, 1)) return false;
+    if (axis_normal(c, n, attr_int(n, "axis"), x->rank) < 0) return false;
+    return output_set(c, n, 0, x->dtype, x->rank, x->dims);
+}
+
+/* Since 13 along one axis; before, over all axes from it on. Returns the count of axes that make rows. */
+static int softmax_order(const Node *n, int axis, int rank, int *order)
+{
+    int count = 0;
+    for (int i = 0; i < rank; i++)
+        if (n->op->since < 13 || i != axis) order[count++] = i;
+    if (n->op->since < 13) return axis;
+    order[count] = axis;
+    return count;
+}
+
+static void softmax_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    int order[MAX_RANK];
+    const View from = lower_input(l, n, 0), to = lower_output(l, n, 0);
+    const int axis = axis_normal(c, n, attr_int(n, "axis"), from.rank);
+    const int row_axes = softmax_order(n, axis, from.rank, order);
+    const View x = rows_order(&from, order, from.rank), y = rows_order(&to, order, to.rank);
+    const Dim rows = rows_count(c, &x, 0, row_axes), columns = rows_count(c, &x, row_axes, x.rank);
+    const int threads = rows_threads(lower_upper(l, columns));
+    Kernel *k = kernel_begin(l, n, "softmax");
+    kernel_in(k, "X", x);
+    kernel_out(k, "Y", y);
+    rows_define(c, k, "X", &x, row_axes);
+    rows_define(c, k, "Y", &y, row_axes);
+    kernel_int(k, "THREADS", threads);
+    kernel_int(k, "TAKE_LOG", !strcmp(n->op_type, "LogSoftmax"));
+    kernel_dim(k, "ROWS", rows);
+    kernel_dim(k, "COLS", columns);
+    kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
+}
+
+#define FLOATS "T=f32 f16 bf16, V=f32 f16 bf16, U=f32"
+#define SOFTMAX(name_, since_, axis_) \
+    {.domain = "", .name = name_, .since = since_, .schema = "input:T -> output:T ; axis:int=" axis_ " | T=f32 f16 bf16", \
+     .shape = softmax_shape, .lower = softmax_lower}
+#define SIMPLIFIED(domain_) \
+    {.domain = domain_, .name = "SimplifiedLayerNormalization", .since = 1, \
+     .schema = "X:T, scale:V -> Y:V, inv_std_var:U? ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | " FLOATS, \
+     .shape = norm_shape, .lower = rms_lower}
+
+static const OpRow rows[] = {
+    {.domain = "", .name = "RMSNormalization", .since = 23,
+     .schema = "X:T, scale:V -> Y:V ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | T=f32 f16 bf16, V=f32 f16 bf16",
+     .shape = norm_shape, .lower = rms_lower},
+    SIMPLIFIED(""),
+    SIMPLIFIED("com.microsoft"),
+    {.domain = "", .name = "LayerNormalization", .since = 1, /* an extension before 17, with the same meaning */
+     .schema = "X:T, Scale:V, B:V? -> Y:V, Mean:U?, InvStdDev:U? ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | " FLOATS,
+     .shape = norm_shape, .lower = layer_lower},
+    {.domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization", .since = 1,
+     .schema = "input:T, skip:T, gamma:T, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
+               "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",
+     .shape = skip_shape, .lower = skip_rms_lower},
+    {.domain = "com.microsoft", .name = "SkipLayerNormalization", .since = 1,
+     .schema = "input:T, skip:T, gamma:T, beta:T?, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
+               "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",
+     .shape = skip_shape, .lower = skip_layer_lower},
+    SOFTMAX("Softmax", 1, "1"),
+    SOFTMAX("Softmax", 13, "-1"),
+    SOFTMAX("LogSoftmax", 1, "1"),
+    SOFTMAX("LogSoftmax", 13, "-1"),
+};
+
+const OpFamily ops_norm = {rows, COUNT_OF(rows), "compiler/ops/norm.c"};

@@ -1,0 +1,91 @@
+/* product.c - tiles and batches of matrix products; see product.h. */
+#include "ops/product.h"
+
+bool product_flatten(Lower *l, const View *v, View *out)
+{
+    Compilation *c = lower_compilation(l);
+    Dim dims[2] = {dim_const(c, 1), v->dims[v->rank - 1]};
+    for (int i = 0; i + 1 < v->rank; i++) dims[0] = dim_mul(c, dims[0], v->dims[i]);
+    return view_reshape(l, v, 2, dims, out);
+}
+
+/* Coordinate of batch z along axis I of Y, as text. */
+static const char *coordinate(Lower *l, const View *y, int axis)
+{
+    Compilation *c = lower_compilation(l);
+    int64_t inner = 1, outer = 1;
+    for (int i = axis + 1; i < y->rank - 2; i++) inner *= lower_upper(l, y->dims[i]);
+    for (int i = 0; i < axis; i++) outer *= lower_upper(l, y->dims[i]);
+    const char *text = "z";
+    if (inner > 1) text = arena_text(&c->arena, "(%s / %lld)", text, (long long)inner);
+    if (outer > 1) text = arena_text(&c->arena, "(%s %% %lld)", text, (long long)lower_upper(l, y->dims[axis]));
+    return text;
+}
+
+static const char *batch_offset(Lower *l, const View *y, const View *x)
+{
+    Compilation *c = lower_compilation(l);
+    const char *text = NULL;
+    for (int i = 0; i < y->rank - 2; i++) {
+        if (x->stride[i] == 0 || lower_upper(l, y->dims[i]) <= 1) continue;
+        const char *term = arena_text(&c->arena, "%s * %lldLL", coordinate(l, y, i), (long long)x->stride[i]);
+        text = text ? arena_text(&c->arena, "%s + %s", text, term) : term;
+    }
+    return text ? arena_text(&c->arena, "(%s)", text) : "0";
+}
+
+int64_t product_batch(Lower *l, Kernel *k, const View *y, int count, const char *const *names, const View *const *views)
+{
+    Compilation *c = lower_compilation(l);
+    int64_t batch = 1;
+    const char *beyond = NULL;
+    for (int i = 0; i < y->rank - 2; i++) {
+        const int64_t upper = lower_upper(l, y->dims[i]);
+        batch *= upper > 0 ? upper : 1;
+        if (dim_is_const(c, y->dims[i], NULL)) continue;
+        const char *term = arena_text(&c->arena, "%s >= %s", coordinate(l, y, i), lower_c(l, y->dims[i]));
+        beyond = beyond ? arena_text(&c->arena, "%s || %s", beyond, term) : term;
+    }
+    kernel_text(k, "Z_BEYOND", beyond ? arena_text(&c->arena, "(%s)", beyond) : "0");
+    for (int i = 0; i < count; i++) kernel_text(k, arena_text(&c->arena, "Z_%s", names[i]), batch_offset(l, y, views[i]));
+    return batch;
+}
+
+bool product_aligned(Lower *l, const View *v, int64_t elements)
+{
+    Compilation *c = lower_compilation(l);
+    int64_t offset;
+    if (!dim_is_const(c, v->offset, &offset) || offset % elements != 0) return false;
+    for (int i = 0; i + 1 < v->rank; i++)
+        if (v->stride[i] % elements != 0 && !dim_is(c, v->dims[i], 1)) return false;
+    return true;
+}
+
+int product_vector(DType t) { return 128 / dtype_bits(t); }
+
+int product_rows(int64_t rows) { return rows <= 1 ? 1 : rows <= 2 ? 2 : rows <= 4 ? 4 : 8; }
+
+enum { BUSY_WARPS = 1056 }; /* two for each scheduler of 132 multiprocessors */
+
+Tiles product_tiles(int64_t rows, int64_t columns, int64_t chunks, int64_t batch)
+{
+    Tiles t = {.rows = product_rows(rows), .split = 1};
+    t.columns = columns >= 1024 ? 4 : columns >= 2 ? 2 : 1;
+    const int64_t tiles = (columns + t.columns - 1) / t.columns * ((rows + t.rows - 1) / t.rows) * batch;
+    while (t.split < 8 && tiles * t.split < BUSY_WARPS && chunks >= 64 * t.split) t.split *= 2;
+    t.beside = t.split < 4 ? 4 / t.split : 1;
+    return t;
+}
+
+void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t batch)
+{
+    const int64_t width = (int64_t)t.columns * t.beside;
+    kernel_int(k, "MT", t.rows);
+    kernel_int(k, "R", t.columns);
+    kernel_int(k, "KS", t.split);
+    kernel_int(k, "WN", t.beside);
+    kernel_int(k, "UNROLL_K", t.rows == 1 ? 2 : 1);
+    if (rows < 1) rows = 1;
+    if (columns < 1) columns = 1;
+    kernel_launch(k, (columns + width - 1) / width, (rows + t.rows - 1) / t.rows, batch, 32 * t.beside * t.split);
+}

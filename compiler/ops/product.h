@@ -1,0 +1,29 @@
+/* product.h - what lowerings of matrix products share: operands as rows and columns with a batch before them, and how the
+ * work is cut into tiles. A batch index z counts over the batch axes of the output by their upper bounds. */
+#ifndef GCC_PLAN_PRODUCT_H
+#define GCC_PLAN_PRODUCT_H
+
+#include "compiler.h"
+
+/* V with its axes but the last as one, when it lies so. */
+bool product_flatten(Lower *l, const View *v, View *out);
+
+/* Sets Z_NAME for each operand, Z_BEYOND, and returns the batch's upper bound. The first y->rank - 2 axes are the batch, of
+ * the operands too; an axis that is broadcast has stride 0. */
+int64_t product_batch(Lower *l, Kernel *k, const View *y, int count, const char *const *names, const View *const *views);
+
+/* Whether every row of V along its last axis starts at a multiple of ELEMENTS. */
+bool product_aligned(Lower *l, const View *v, int64_t elements);
+
+int product_vector(DType t); /* elements in 16 bytes */
+
+/* Rows that a tile of a warp has for up to ROWS rows. */
+int product_rows(int64_t rows);
+
+/* How warps share the work of a product along K. */
+typedef struct Tiles { int rows, columns, split, beside; } Tiles; /* split: warps a tile; beside: tiles a block */
+Tiles product_tiles(int64_t rows, int64_t columns, int64_t chunks, int64_t batch);
+/* Sets MT R KS WN UNROLL_K, and launches. */
+void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t batch);
+
+#endif

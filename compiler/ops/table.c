@@ -1,0 +1,328 @@
+/* table.c - the list of operator families, and what is done with any row: finding it, resolving a node against its
+ * schema, checking dtypes, printing the support table. */
+#include "ops/ops.h"
+#include "report.h"
+
+#include <string.h>
+
+extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention;
+
+static const OpFamily *const families[] = {
+    &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
+};
+
+static const char *plain_domain(const char *domain)
+{
+    return domain && strcmp(domain, "ai.onnx") != 0 ? domain : "";
+}
+
+static bool same_name(const OpRow *row, const char *domain, const char *name)
+{
+    return !strcmp(row->name, name) && !strcmp(plain_domain(row->domain), domain);
+}
+
+const OpRow *op_find(const char *domain, const char *name, int opset)
+{
+    const OpRow *best = NULL;
+    domain = plain_domain(domain);
+    for (size_t f = 0; f < COUNT_OF(families); f++)
+        for (int i = 0; i < families[f]->count; i++) {
+            const OpRow *row = &families[f]->rows[i];
+            if (row->since <= opset && (!best || row->since > best->since) && same_name(row, domain, name))
+                best = row;
+        }
+    return best;
+}
+
+/* The name of a family's file without its folder. */
+static const char *family_file(const OpFamily *f)
+{
+    const char *slash = strrchr(f->file, '/');
+    return slash ? slash + 1 : f->file;
+}
+
+const char *op_file(const OpRow *op)
+{
+    for (size_t f = 0; f < COUNT_OF(families); f++)
+        for (int i = 0; i < families[f]->count; i++)
+            if (op == &families[f]->rows[i])
+                return family_file(families[f]);
+    return "?";
+}
+
+/* ---- operators that no row describes */
+
+static const char *why_missing(Compilation *c, const Node *n)
+{
+    const char *domain = plain_domain(n->domain);
+    bool known_domain = false;
+    int oldest = 0;
+    for (size_t f = 0; f < COUNT_OF(families); f++)
+        for (int i = 0; i < families[f]->count; i++) {
+            const OpRow *row = &families[f]->rows[i];
+            known_domain |= !strcmp(plain_domain(row->domain), domain);
+            if (same_name(row, domain, n->op_type) && (!oldest || row->since < oldest))
+                oldest = row->since;
+        }
+    if (oldest)
+        return arena_text(&c->arena, "supported from opset %d on, the model imports %d", oldest, n->opset);
+    if (!known_domain)
+        return arena_text(&c->arena, "unknown domain %s", domain);
+    return "no such operator in the support table (gcc-plan --ops)";
+}
+
+static const char *missing_label(Compilation *c, const MissingOp *m)
+{
+    const char *domain = plain_domain(m->domain);
+    return arena_text(&c->arena, "%s%s%s-%d", domain, *domain ? "::" : "", m->op_type, m->opset);
+}
+
+bool ops_report_missing(Compilation *c)
+{
+    MissingOp *list;
+    int count = diag_missing(c, &list), label = 0, nodes = 0, first = 0;
+    if (!count)
+        return false;
+    for (int i = 0; i < count; i++) {
+        int l = (int)strlen(missing_label(c, &list[i])), f = (int)strlen(list[i].first);
+        int k = snprintf(NULL, 0, "%d", list[i].count);
+        label = l > label ? l : label;
+        first = f > first ? f : first;
+        nodes = k > nodes ? k : nodes;
+    }
+    diag_error(c, NULL, "%d operator%s not supported", count, count == 1 ? " is" : "s are");
+    for (int i = 0; i < count; i++)
+        diag_detail(c, "%-*s  %*d node%s first '%s'%*s : %s", label, missing_label(c, &list[i]), nodes, list[i].count,
+                    list[i].count == 1 ? ", " : "s,", list[i].first, first - (int)strlen(list[i].first), "", list[i].reason);
+    diag_missing_clear(c);
+    return true;
+}
+
+/* ---- resolving */
+
+static const char *kind_name(AttrKind kind)
+{
+    static const char *const names[] = {"nothing", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"};
+    return names[kind];
+}
+
+/* An empty list is written without elements and so without a kind of its own. */
+static bool kind_fits(const Attr *found, AttrKind wanted)
+{
+    bool list = wanted == ATTR_INTS || wanted == ATTR_FLOATS || wanted == ATTR_STRINGS;
+    bool empty = (found->kind == ATTR_INTS || found->kind == ATTR_FLOATS || found->kind == ATTR_STRINGS) && !found->count;
+    return found->kind == wanted || (list && empty);
+}
+
+static bool order_attrs(Compilation *c, Node *n, const Schema *s)
+{
+    bool good = true;
+    Attr *ordered = NEW_ARRAY(c, Attr, s->attr_count);
+    for (int i = 0; i < s->attr_count; i++)
+        ordered[i] = s->attrs[i].value;
+    for (int k = 0; k < n->attr_count; k++) {
+        const Attr *a = &n->attrs[k];
+        int i = 0;
+        while (i < s->attr_count && strcmp(ordered[i].name, a->name) != 0)
+            i++;
+        if (i == s->attr_count) {
+            node_error(c, n, "unknown attribute '%s'", a->name);
+            good = false;
+        } else if (ordered[i].present) {
+            node_error(c, n, "attribute '%s' is given twice", a->name);
+            good = false;
+        } else if (!kind_fits(a, s->attrs[i].value.kind)) {
+            node_error(c, n, "attribute '%s': expected %s, found %s", a->name, kind_name(s->attrs[i].value.kind),
+                       kind_name(a->kind));
+            good = false;
+        } else {
+            ordered[i] = *a;
+            ordered[i].kind = s->attrs[i].value.kind;
+            ordered[i].present = true;
+        }
+    }
+    for (int i = 0; i < s->attr_count; i++)
+        if (s->attrs[i].required && !ordered[i].present) {
+            node_error(c, n, "attribute '%s' is missing", ordered[i].name);
+            good = false;
+        }
+    n->attrs = ordered;
+    n->attr_count = s->attr_count;
+    return good;
+}
+
+static bool check_count(Compilation *c, const Node *n, const char *what, const SchemaValue *list, int listed,
+                        const uint32_t *given, int count)
+{
+    bool good = true;
+    bool open = listed && list[listed - 1].variadic;
+    if (count > listed && !open) {
+        node_error(c, n, "expected at most %d %ss, found %d", listed, what, count);
+        good = false;
+    }
+    for (int i = 0; i < listed; i++)
+        if (!list[i].optional && (i >= count || !given[i])) {
+            node_error(c, n, "%s %d '%s' is missing", what, i, list[i].name);
+            good = false;
+        }
+    return good;
+}
+
+bool node_resolve(Compilation *c, Node *n)
+{
+    if (n->op)
+        return true;
+    const OpRow *op = op_find(n->domain, n->op_type, n->opset);
+    if (!op) {
+        diag_missing_add(c, n, why_missing(c, n));
+        return false;
+    }
+    const Schema *s = schema_of(op);
+    n->op = op;
+    bool good = order_attrs(c, n, s);
+    good &= check_count(c, n, "input", s->inputs, s->input_count, n->inputs, n->input_count);
+    good &= check_count(c, n, "output", s->outputs, s->output_count, n->outputs, n->output_count);
+    return node_check_types(c, n) && good;
+}
+
+/* ---- dtypes */
+
+static const SchemaValue *schema_value(const SchemaValue *list, int count, int i)
+{
+    if (i >= count)
+        return count && list[count - 1].variadic ? &list[count - 1] : NULL;
+    return &list[i];
+}
+
+static const char *class_text(Compilation *c, uint32_t dtypes)
+{
+    const char *text = "";
+    for (int t = 1; t < 32; t++)
+        if (dtypes >> t & 1)
+            text = arena_text(&c->arena, "%s%s%s", text, *text ? " or " : "", dtype_name((DType)t));
+    return text;
+}
+
+typedef struct Binding { DType dtype[SCHEMA_CLASSES]; int input[SCHEMA_CLASSES]; } Binding; /* input: who bound it, -1 */
+
+static bool check_input(Compilation *c, const Node *n, const Schema *s, int i, const SchemaValue *v, Binding *b)
+{
+    const Value *x = node_input(c, n, i);
+    if (!x || x->dtype == DT_NONE || !v || (v->class < 0 && !v->fixed))
+        return true;
+    if (v->fixed) {
+        if (x->dtype == v->fixed)
+            return true;
+        node_error(c, n, "input %d '%s' ('%s'): expected %s, found %s", i, v->name, x->name, dtype_name(v->fixed),
+                   dtype_name(x->dtype));
+        return false;
+    }
+    uint32_t allowed = s->classes[v->class].dtypes;
+    if (!(allowed >> x->dtype & 1)) {
+        node_error(c, n, "input %d '%s' ('%s'): expected %s, found %s", i, v->name, x->name, class_text(c, allowed),
+                   dtype_name(x->dtype));
+        return false;
+    }
+    if (!b->dtype[v->class]) {
+        b->dtype[v->class] = x->dtype;
+        b->input[v->class] = i;
+    } else if (b->dtype[v->class] != x->dtype) {
+        int other = b->input[v->class];
+        node_error(c, n, "input %d '%s' ('%s'): expected %s like input %d '%s', found %s", i, v->name, x->name,
+                   dtype_name(b->dtype[v->class]), other, schema_value(s->inputs, s->input_count, other)->name,
+                   dtype_name(x->dtype));
+        return false;
+    }
+    return true;
+}
+
+static bool bind(Compilation *c, const Node *n, const Schema *s, Binding *b)
+{
+    bool good = true;
+    *b = (Binding){0};
+    for (int i = 0; i < n->input_count; i++)
+        good &= check_input(c, n, s, i, schema_value(s->inputs, s->input_count, i), b);
+    for (int k = 0; k < s->class_count; k++) { /* a class of one member needs no input */
+        uint32_t d = s->classes[k].dtypes;
+        for (int t = 1; t < 32 && !b->dtype[k]; t++)
+            if (d == 1u << t)
+                b->dtype[k] = (DType)t;
+    }
+    return good;
+}
+
+static DType output_type(const Schema *s, const Binding *b, int i)
+{
+    const SchemaValue *v = schema_value(s->outputs, s->output_count, i);
+    if (!v)
+        return DT_NONE;
+    return v->fixed ? v->fixed : v->class >= 0 ? b->dtype[v->class] : DT_NONE;
+}
+
+DType node_output_type(Compilation *c, const Node *n, int i)
+{
+    Binding b;
+    if (!n->op)
+        return DT_NONE;
+    const Schema *s = schema_of(n->op);
+    bind(c, n, s, &b);
+    return output_type(s, &b, i);
+}
+
+bool node_check_types(Compilation *c, Node *n)
+{
+    Binding b;
+    const Schema *s = schema_of(n->op);
+    bool good = bind(c, n, s, &b);
+    for (int i = 0; good && i < n->output_count; i++) {
+        Value *x = node_output(c, n, i);
+        const SchemaValue *v = schema_value(s->outputs, s->output_count, i);
+        DType t = output_type(s, &b, i);
+        if (!x || !v)
+            continue;
+        if (!x->dtype)
+            x->dtype = t;
+        else if (t ? x->dtype != t : v->class >= 0 && !(s->classes[v->class].dtypes >> x->dtype & 1)) {
+            node_error(c, n, "output %d '%s' ('%s'): the operator gives %s, the model says %s", i, v->name, x->name,
+                       t ? dtype_name(t) : class_text(c, s->classes[v->class].dtypes), dtype_name(x->dtype));
+            good = false;
+        }
+    }
+    return good;
+}
+
+/* ---- --ops */
+
+static void print_dtypes(FILE *out, const Schema *s)
+{
+    for (int k = 0; k < s->class_count; k++) {
+        fprintf(out, "%s%s=", k ? " " : "", s->classes[k].name);
+        const char *between = "";
+        for (int t = 1; t < 32; t++)
+            if (s->classes[k].dtypes >> t & 1) {
+                fprintf(out, "%s%s", between, dtype_name((DType)t));
+                between = ",";
+            }
+    }
+    if (!s->class_count)
+        fputs("-", out);
+}
+
+void ops_print(FILE *out)
+{
+    int domain = 7, name = 8;
+    for (int round = 0; round < 2; round++)
+        for (size_t f = 0; f < COUNT_OF(families); f++)
+            for (int i = 0; i < families[f]->count; i++) {
+                const OpRow *row = &families[f]->rows[i];
+                const char *d = *plain_domain(row->domain) ? row->domain : "ai.onnx";
+                if (round == 0) {
+                    domain = (int)strlen(d) > domain ? (int)strlen(d) : domain;
+                    name = (int)strlen(row->name) > name ? (int)strlen(row->name) : name;
+                    continue;
+                }
+                fprintf(out, "%-*s  %-*s  %3d  ", domain, d, name, row->name, row->since);
+                print_dtypes(out, schema_of(row));
+                fprintf(out, "  compiler/ops/%s\n", family_file(families[f]));
+            }
+}

@@ -1,0 +1,235 @@
+/* pointwise.c - kernels for elementwise nodes and what fuse has put into them, and for values that exist only as facts:
+ * folded contents and inputs that the device feeds. */
+#include "lower.h"
+
+#include <string.h>
+
+enum { MAX_LOADS = 20 };
+
+typedef struct Builder {
+    Lower *l;
+    Kernel *kernel;
+    int rank;                /* of the output */
+    const Dim *dims;
+    Text body;
+    int temporaries, loads;
+    uint32_t loaded[MAX_LOADS]; /* values already read into p0, p1 ... */
+} Builder;
+
+static const char *value_c(Builder *b, uint32_t value);
+
+static Compilation *comp(Builder *b) { return b->l->c; }
+
+/* Index of the value's axis k for output indices i0..: right-aligned, 0 where it is broadcast. */
+static const char *axis_index(Builder *b, const Value *v, int k)
+{
+    if (dim_is(comp(b), lower_dim(b->l, v->dims[k]), 1)) return "0";
+    return arena_text(&comp(b)->arena, "i%d", b->rank - v->rank + k);
+}
+
+/* ---- the kinds of operand */
+
+static const char *contents_c(Builder *b, const Value *v)
+{
+    if (v->contents_count == 1) return lower_c(b->l, v->contents[0]);
+    Text t = { 0 };
+    int inner = v->contents_count;
+    const char *sum = "0";
+    for (int k = 0; k < v->rank; k++) {
+        int64_t n = 1;
+        dim_is_const(comp(b), lower_dim(b->l, v->dims[k]), &n);
+        inner = n ? inner / (int)n : 0;
+        sum = arena_text(&comp(b)->arena, "%s + %s*%d", sum, axis_index(b, v, k), inner);
+    }
+    for (int i = 0; i + 1 < v->contents_count; i++) text_add(&t, "(%s) == %d ? %s : ", sum, i, lower_c(b->l, v->contents[i]));
+    text_add(&t, "%s", v->contents_count ? lower_c(b->l, v->contents[v->contents_count - 1]) : "0");
+    const char *copy = arena_text(&comp(b)->arena, "(%s)", t.data);
+    text_free(&t);
+    return copy;
+}
+
+static const char *feed_c(Builder *b, const Value *v)
+{
+    Compilation *c = comp(b);
+    const char *position = lower_c(b->l, dim_symbol(c, c->position));
+    Dim after = dim_add(c, dim_symbol(c, c->position), c->position_step);
+    switch (v->feed) {
+    case FEED_ONES: return "1";
+    case FEED_POSITION: return arena_text(&c->arena, "(%s + %s)", position, v->rank ? axis_index(b, v, v->rank - 1) : "0");
+    case FEED_LENGTH: return lower_c(b->l, after);
+    case FEED_WRITE_INDEX: return position;
+    default: fault("lower", "input '%s' is not fed by the device", v->name);
+    }
+}
+
+static const char *load_c(Builder *b, uint32_t index)
+{
+    for (int i = 0; i < b->loads; i++)
+        if (b->loaded[i] == index) return arena_text(&comp(b)->arena, "p%d", i);
+    if (b->loads == MAX_LOADS) fault("lower", "a pointwise kernel reads too many values");
+    const Value *v = &comp(b)->graph.values[index];
+    View view = lower_value(b->l, index);
+    int n = b->loads++;
+    b->loaded[n] = index;
+    const char *name = arena_text(&comp(b)->arena, "P%d", n);
+    kernel_in(b->kernel, name, view);
+    text_add(&b->body, "const %s_C p%d = %s_LD(%s_OFF", name, n, name, name);
+    for (int k = 0; k < view.rank; k++)
+        if (view.stride[k] && !dim_is(comp(b), view.dims[k], 1))
+            text_add(&b->body, " + (COUNTER)%s * %lld", axis_index(b, v, k), (long long)view.stride[k]);
+    text_add(&b->body, "); ");
+    return arena_text(&comp(b)->arena, "p%d", n);
+}
+
+/* One node's expression in a block of its own, where a, b, c ... name its operands. */
+static const char *node_c(Builder *b, const Node *n)
+{
+    const char *operands[26] = { NULL };
+    if (n->input_count > 26) fault("lower", "node '%s' has too many operands", n->name);
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i]) operands[i] = value_c(b, n->inputs[i]);
+    const Value *out = node_output(comp(b), n, 0);
+    const char *expr = n->op->expr_fn ? n->op->expr_fn(comp(b), n) : n->op->expr;
+    int id = b->temporaries++;
+    text_add(&b->body, "%s t%d; { ", compute_c(out->dtype), id);
+    for (int i = 0; i < n->input_count; i++)
+        if (operands[i])
+            text_add(&b->body, "const %s %c = %s; ", compute_c(comp(b)->graph.values[n->inputs[i]].dtype), 'a' + i, operands[i]);
+    text_add(&b->body, "t%d = RND_%s(%s); } ", id, dtype_token(storage_type(out->dtype)), expr);
+    return arena_text(&comp(b)->arena, "t%d", id);
+}
+
+static bool fused_here(Builder *b, const Value *v)
+{
+    if (!v->producer || b->l->views[v - comp(b)->graph.values].buffer) return false;
+    return comp(b)->graph.nodes[v->producer].fused_into != 0;
+}
+
+static const char *value_c(Builder *b, uint32_t index)
+{
+    const Value *v = &comp(b)->graph.values[index];
+    if (value_folded(v) && v->contents_count <= 16) return contents_c(b, v);
+    if (v->is_input && v->feed > FEED_TOKEN && v->feed != FEED_CALLER) return feed_c(b, v);
+    if (fused_here(b, v)) {
+        b->l->fates[v->producer] = (NodeFate){ REAL_FUSED, b->l->launch_count, NULL };
+        return node_c(b, &comp(b)->graph.nodes[v->producer]);
+    }
+    return load_c(b, index);
+}
+
+/* ---- the kernel around it */
+
+static const char *indexes_c(Builder *b)
+{
+    Text t = { 0 };
+    bool ranged = false;
+    text_add(&t, "COUNTER rest = n; (void)rest; ");
+    for (int k = b->rank - 1; k >= 0; k--) {
+        if (dim_is(comp(b), b->dims[k], 1)) { text_add(&t, "const COUNTER i%d = 0; (void)i%d; ", k, k); continue; }
+        const char *d = lower_c(b->l, b->dims[k]);
+        bool last = true;
+        for (int j = 0; j < k; j++) last &= dim_is(comp(b), b->dims[j], 1);
+        if (last) text_add(&t, "const COUNTER i%d = rest; (void)i%d; ", k, k);
+        else text_add(&t, "const COUNTER i%d = rest %% (COUNTER)%s; rest /= (COUNTER)%s; (void)i%d; ", k, d, d, k);
+        ranged |= !dim_is_const(comp(b), b->dims[k], NULL);
+    }
+    const char *copy = arena_copy(&comp(b)->arena, t.data);
+    text_free(&t);
+    return copy;
+}
+
+static const char *total_c(Builder *b)
+{
+    const char *total = "1";
+    for (int k = 0; k < b->rank; k++)
+        if (!dim_is(comp(b), b->dims[k], 1)) total = arena_text(&comp(b)->arena, "%s * %s", total, lower_c(b->l, b->dims[k]));
+    return total;
+}
+
+static int64_t upper_elements(Builder *b)
+{
+    int64_t n = 1;
+    for (int k = 0; k < b->rank; k++) {
+        int64_t d = lower_upper(b->l, b->dims[k]);
+        n *= d > 0 ? d : 0;
+    }
+    return n;
+}
+
+/* Emits OUT = expr, where expr comes from `index` itself (a node's output, or a folded or fed value). */
+static void emit(Lower *l, const Node *n, uint32_t index, View out)
+{
+    Builder b = { .l = l, .rank = out.rank, .dims = out.dims };
+    if (upper_elements(&b) == 0) return;
+    b.kernel = kernel_begin(l, n, "pointwise");
+    const Value *v = &l->c->graph.values[index];
+    const char *result = n ? node_c(&b, n) : value_folded(v) ? contents_c(&b, v) : feed_c(&b, v);
+    kernel_out(b.kernel, "OUT", out);
+    text_add(&b.body, "OUT_ST(OUT_OFF");
+    for (int k = 0; k < out.rank; k++)
+        if (!dim_is(l->c, out.dims[k], 1)) text_add(&b.body, " + (COUNTER)i%d * %lld", k, (long long)out.stride[k]);
+    text_add(&b.body, ", %s);", result);
+    kernel_text(b.kernel, "COUNTER", upper_elements(&b) < (INT64_C(1) << 30) ? "int" : "idx");
+    kernel_text(b.kernel, "INDEXES", indexes_c(&b));
+    kernel_text(b.kernel, "TOTAL", total_c(&b));
+    kernel_text(b.kernel, "BODY", b.body.data);
+    if (!n) kernel_label(b.kernel, v->name);
+    for (int k = 0; k < out.rank; k++) {
+        const char *name = arena_text(&l->c->arena, "D%d", k);
+        kernel_text(b.kernel, name, lower_c(l, out.dims[k]));
+    }
+    kernel_launch(b.kernel, grid_for(upper_elements(&b), 128), 1, 1, 128);
+    text_free(&b.body);
+}
+
+void lower_pointwise(Lower *l, Node *n)
+{
+    if (n->fused_into) return; /* its consumer computes it, or lower_value asks for it */
+    emit(l, n, n->outputs[0], lower_output(l, n, 0));
+}
+
+/* ---- values that no node made memory for */
+
+/* Contents that are all literal are a table of the plan's metadata. */
+static bool metadata_table(Lower *l, uint32_t index)
+{
+    Compilation *c = l->c;
+    const Value *v = &c->graph.values[index];
+    int64_t element;
+    for (int i = 0; i < v->contents_count; i++)
+        if (!dim_is_const(c, lower_dim(l, v->contents[i]), NULL)) return false;
+    DType t = storage_type(v->dtype);
+    int64_t bytes = dtype_bits(t) / 8;
+    unsigned char *table = NEW_ARRAY(c, unsigned char, bytes * v->contents_count + 1);
+    for (int i = 0; i < v->contents_count; i++) {
+        dim_is_const(c, lower_dim(l, v->contents[i]), &element);
+        for (int64_t k = 0; k < bytes; k++) table[i * bytes + k] = (unsigned char)((uint64_t)element >> (8 * k));
+    }
+    uint32_t b = buffer_new(c, v->name, REGION_METADATA, bytes * v->contents_count, l->index);
+    Data *data = NEW(c, Data);
+    *data = (Data){ .bytes = table, .size = (uint64_t)(bytes * v->contents_count) };
+    c->buffers[b].data = data;
+    l->views[index] = view_dense_new(l, b, t, v->rank, v->dims);
+    return true;
+}
+
+void lower_materialise(Lower *l, uint32_t index)
+{
+    Compilation *c = l->c;
+    const Value *v = &c->graph.values[index];
+    uint32_t node = l->node;
+    if (value_folded(v) && metadata_table(l, index)) return;
+    if (value_folded(v) || (v->is_input && v->feed != FEED_CALLER && v->feed != FEED_TOKEN)) {
+        View out = lower_temporary(l, v->name, v->dtype, v->rank, v->dims);
+        l->node = 0;
+        emit(l, NULL, index, out);
+        l->views[index] = out;
+    } else if (v->producer && c->graph.nodes[v->producer].fused_into) {
+        const Node *n = &c->graph.nodes[v->producer];
+        l->node = v->producer;
+        View out = lower_temporary(l, v->name, v->dtype, v->rank, v->dims);
+        emit(l, n, index, out);
+        l->views[index] = out;
+    } else fault("lower", "value '%s' was never made", v->name);
+    l->node = node;
+}

@@ -1,0 +1,355 @@
+/* recipe.c - state pairs, feeds and constants of the graph: from the recipe, or from the conventions of the common
+ * exporters. A guess that does not fit is no pair and no feed; what a recipe says must fit. */
+#include "recipe.h"
+
+#include <string.h>
+
+/* Inputs of states and the outputs that they become; {N} is a layer's number. */
+static const struct { const char *input, *output; } pair_conventions[] = {
+    {"past_key_values.{N}.key", "present.{N}.key"},
+    {"past_key_values.{N}.value", "present.{N}.value"},
+    {"past_key_values.{N}.conv_state", "present.{N}.conv_state"},
+    {"past_key_values.{N}.recurrent_state", "present.{N}.recurrent_state"},
+    {"past_key_values.{N}.ssm_state", "present.{N}.ssm_state"},
+    {"past_states.{N}.conv_state", "present.{N}.conv_state"},
+    {"past_states.{N}.recurrent_state", "present.{N}.recurrent_state"},
+    {"past_states.{N}.ssm_state", "present.{N}.ssm_state"},
+    {"past.{N}.key", "present.{N}.key"},
+    {"past.{N}.value", "present.{N}.value"},
+    {"key_cache.{N}", "updated_key_cache.{N}"},
+    {"value_cache.{N}", "updated_value_cache.{N}"},
+    {"past_key_{N}", "present_key_{N}"},
+    {"past_value_{N}", "present_value_{N}"},
+    {"past_{N}", "present_{N}"},
+};
+
+static const struct { const char *input; Feed feed; int max_rank; } feed_conventions[] = {
+    {"input_ids", FEED_TOKEN, 2},
+    {"attention_mask", FEED_ONES, 2},
+    {"position_ids", FEED_POSITION, 2},
+    {"write_indices", FEED_WRITE_INDEX, 1},
+    {"nonpad_kv_seqlen", FEED_LENGTH, 1},
+};
+
+static const char *const feed_names[] = {[FEED_CALLER] = "caller", [FEED_TOKEN] = "token", [FEED_ONES] = "ones",
+                                         [FEED_POSITION] = "position", [FEED_LENGTH] = "length",
+                                         [FEED_WRITE_INDEX] = "write_index"};
+
+const char *feed_name(Feed f)
+{
+    return (size_t)f < COUNT_OF(feed_names) ? feed_names[f] : "?";
+}
+
+bool feed_from_name(const char *name, Feed *out)
+{
+    for (size_t i = 0; i < COUNT_OF(feed_names); i++)
+        if (!strcmp(feed_names[i], name)) {
+            *out = (Feed)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- patterns */
+
+Pattern pattern_of(const char *text)
+{
+    const char *at = strstr(text, "{N}");
+    if (!at)
+        return (Pattern){text, strlen(text), 0, false};
+    return (Pattern){text, (size_t)(at - text), strlen(at + 3), true};
+}
+
+const char *pattern_match(Compilation *c, const Pattern *p, const char *name)
+{
+    size_t size = strlen(name);
+    if (!p->numbered)
+        return strcmp(p->text, name) ? NULL : "";
+    if (size <= p->before + p->after || strncmp(name, p->text, p->before) ||
+        strcmp(name + size - p->after, p->text + p->before + 3))
+        return NULL;
+    size_t digits = size - p->before - p->after;
+    if (strspn(name + p->before, "0123456789") < digits)
+        return NULL;
+    return arena_text(&c->arena, "%.*s", (int)digits, name + p->before);
+}
+
+const char *pattern_fill(Compilation *c, const Pattern *p, const char *number)
+{
+    if (!p->numbered)
+        return p->text;
+    return arena_text(&c->arena, "%.*s%s%s", (int)p->before, p->text, number, p->text + p->before + 3);
+}
+
+/* ---- the graph's inputs and outputs */
+
+static uint32_t named(const Graph *g, const uint32_t *list, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!strcmp(g->values[list[i]].name, name))
+            return list[i];
+    return 0;
+}
+
+uint32_t graph_input_named(const Graph *g, const char *name) { return named(g, g->inputs, g->input_count, name); }
+uint32_t graph_output_named(const Graph *g, const char *name) { return named(g, g->outputs, g->output_count, name); }
+
+static const char *recipe_place(Compilation *c, int line, int column)
+{
+    return arena_text(&c->arena, "%s:%d:%d", c->recipe.file, line, column);
+}
+
+/* ---- state pairs */
+
+static const char *kind_text(Compilation *c, const Value *v)
+{
+    if (v->rank < 0)
+        return dtype_name(v->dtype);
+    return arena_text(&c->arena, "%s of rank %d", dtype_name(v->dtype), v->rank);
+}
+
+/* NULL, or why these are no pair. Their dims are compared by classify, once the output's are known. */
+static const char *pair_refused(Compilation *c, const Value *in, const Value *out)
+{
+    bool ranks = in->rank >= 0 && out->rank >= 0 && in->rank != out->rank;
+    if ((in->dtype && out->dtype && in->dtype != out->dtype) || ranks)
+        return arena_text(&c->arena, "the input is %s, the output %s; expected the same", kind_text(c, in), kind_text(c, out));
+    if (in->state || out->state)
+        return arena_text(&c->arena, "'%s' is in another pair already", in->state ? in->name : out->name);
+    return NULL;
+}
+
+static void add_pair(Compilation *c, uint32_t input, uint32_t output)
+{
+    StatePair *p = &c->pairs[c->pair_count++];
+    *p = (StatePair){.input = input, .output = output, .input_name = c->graph.values[input].name,
+                     .output_name = c->graph.values[output].name, .growing_axis = -1, .update = 2};
+    c->graph.values[input].state = c->graph.values[output].state = (uint32_t)c->pair_count;
+}
+
+/* All pairs that a pattern means; `line` 0: a convention. The number of inputs that match. */
+static int add_pairs(Compilation *c, const char *input, const char *output, int line, int column)
+{
+    Graph *g = &c->graph;
+    Pattern in = pattern_of(input), out = pattern_of(output);
+    int matches = 0;
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        const char *number = pattern_match(c, &in, g->values[g->inputs[i]].name);
+        if (!number)
+            continue;
+        matches++;
+        const char *name = pattern_fill(c, &out, number);
+        uint32_t made = graph_output_named(g, name);
+        const char *reason = made ? pair_refused(c, &g->values[g->inputs[i]], &g->values[made]) : NULL;
+        if (made && !reason)
+            add_pair(c, g->inputs[i], made);
+        else if (line)
+            diag_error(c, recipe_place(c, line, column), "state '%s' -> '%s': %s", g->values[g->inputs[i]].name, name,
+                       made ? reason : "the model has no such output");
+        else if (made && !g->values[g->inputs[i]].state)
+            diag_note(c, "input '%s' and output '%s' are no state: %s", g->values[g->inputs[i]].name, name, reason);
+    }
+    return matches;
+}
+
+/* In the order of the graph's inputs, whatever order found them: the plan must not depend on it. */
+static void sort_pairs(Compilation *c)
+{
+    Graph *g = &c->graph;
+    StatePair *sorted = NEW_ARRAY(c, StatePair, c->pair_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        uint32_t state = g->values[g->inputs[i]].state;
+        if (!state)
+            continue;
+        sorted[count++] = c->pairs[state - 1];
+    }
+    for (uint32_t i = 0; i < count; i++)
+        g->values[sorted[i].input].state = g->values[sorted[i].output].state = i + 1;
+    c->pairs = sorted;
+}
+
+static void apply_pairs(Compilation *c)
+{
+    c->pairs = NEW_ARRAY(c, StatePair, c->graph.input_count);
+    if (!c->recipe.pairs) {
+        for (size_t i = 0; i < COUNT_OF(pair_conventions); i++)
+            add_pairs(c, pair_conventions[i].input, pair_conventions[i].output, 0, 0);
+    } else {
+        for (int i = 0; i < c->recipe.pair_count; i++) {
+            int line = c->recipe.pairs[i].line, column = c->recipe.pairs[i].column;
+            if (!add_pairs(c, c->recipe.pairs[i].input, c->recipe.pairs[i].output, line, column))
+                diag_error(c, recipe_place(c, line, column), "the model has no input '%s'", c->recipe.pairs[i].input);
+        }
+    }
+    sort_pairs(c);
+}
+
+/* ---- feeds */
+
+/* NULL, or what the feed would need. */
+static const char *feed_refused(const Value *v, Feed feed)
+{
+    bool integer = v->dtype == DT_I64 || v->dtype == DT_I32;
+    switch (feed) {
+    case FEED_CALLER: return NULL;
+    case FEED_TOKEN: return integer && (v->rank == 1 || v->rank == 2) ? NULL : "i64 or i32 of rank 1 or 2";
+    case FEED_ONES: return v->rank >= 1 && v->rank <= 4 && v->dtype ? NULL : "a tensor of rank 1 to 4";
+    case FEED_POSITION: return integer && v->rank >= 1 && v->rank <= 3 ? NULL : "i64 or i32 of rank 1 to 3";
+    default: return integer && v->rank >= 0 && v->rank <= 2 ? NULL : "i64 or i32 of rank 0 to 2";
+    }
+}
+
+static void guess_feeds(Compilation *c)
+{
+    Graph *g = &c->graph;
+    for (size_t i = 0; i < COUNT_OF(feed_conventions); i++) {
+        uint32_t input = graph_input_named(g, feed_conventions[i].input);
+        if (!input || g->values[input].state)
+            continue;
+        Value *v = &g->values[input];
+        const char *reason = feed_refused(v, feed_conventions[i].feed);
+        if (!reason && (v->rank > feed_conventions[i].max_rank || dtype_is_float(v->dtype)))
+            reason = "integers of a smaller rank";
+        if (!reason)
+            v->feed = feed_conventions[i].feed;
+        else
+            diag_note(c, "input '%s' is written by the caller: %s; for '%s' expected %s", v->name, kind_text(c, v),
+                      feed_name(feed_conventions[i].feed), reason);
+    }
+}
+
+static void apply_feeds(Compilation *c)
+{
+    Graph *g = &c->graph;
+    guess_feeds(c);
+    for (int i = 0; i < c->recipe.feed_count; i++) {
+        const char *name = c->recipe.feeds[i].input, *place = recipe_place(c, c->recipe.feeds[i].line, c->recipe.feeds[i].column);
+        Feed feed = c->recipe.feeds[i].feed;
+        uint32_t input = graph_input_named(g, name);
+        const char *reason = input ? feed_refused(&g->values[input], feed) : NULL;
+        if (!input)
+            diag_error(c, place, "the model has no input '%s'", name);
+        else if (g->values[input].state)
+            diag_error(c, place, "input '%s' is a state; expected an input that is none", name);
+        else if (reason)
+            diag_error(c, place, "input '%s' cannot be fed by '%s'; expected %s, found %s", name, feed_name(feed), reason,
+                       kind_text(c, &g->values[input]));
+        else
+            g->values[input].feed = feed;
+    }
+    int tokens = 0;
+    for (uint32_t i = 0; i < g->input_count; i++)
+        if (g->values[g->inputs[i]].feed == FEED_TOKEN && ++tokens == 2)
+            diag_error(c, c->recipe.file, "two inputs are fed by 'token'; expected one, the second is '%s'",
+                       g->values[g->inputs[i]].name);
+}
+
+/* ---- constants */
+
+static const char *constant_range(DType t, int64_t v)
+{
+    int bits = dtype_bits(t);
+    bool low = t == DT_U8 || t == DT_U16 || t == DT_U32 || t == DT_U64 || t == DT_BOOL;
+    if (low && v < 0)
+        return "a value that is not negative";
+    if (t == DT_BOOL && v > 1)
+        return "0 or 1";
+    if (bits < 64 && (v > (INT64_C(1) << (low ? bits : bits - 1)) - 1 || v < -(INT64_C(1) << (bits - 1))))
+        return "a value in the range of its type";
+    return NULL;
+}
+
+/* NULL, or what the constant would need. */
+static const char *constant_refused(Compilation *c, const Value *v, int count, const int64_t *values, int64_t *elements)
+{
+    *elements = 1;
+    if (v->state)
+        return "an input that is no state";
+    if ((!dtype_is_integer(v->dtype) && v->dtype != DT_BOOL && v->dtype != DT_F32) || dtype_bits(v->dtype) < 8)
+        return "an input of integers, bool or f32";
+    for (int i = 0; i < v->rank; i++) {
+        int64_t d;
+        if (!dim_is_const(c, v->dims[i], &d))
+            return "an input whose dims are all fixed";
+        if (d < 0 || (d && *elements > MAX_CONTENTS / d))
+            return "an input of at most 1024 elements";
+        *elements *= d;
+    }
+    if (count != 1 && count != *elements)
+        return arena_text(&c->arena, "1 or %lld values", (long long)*elements);
+    for (int i = 0; i < count; i++) {
+        const char *reason = v->dtype == DT_F32 ? NULL : constant_range(v->dtype, values[i]);
+        if (reason)
+            return reason;
+    }
+    return NULL;
+}
+
+/* The input becomes a constant of the graph, and is none of its inputs any more. */
+static void make_constant(Compilation *c, uint32_t input, int count, const int64_t *values, int64_t elements)
+{
+    Graph *g = &c->graph;
+    Value *v = &g->values[input];
+    size_t width = (size_t)dtype_bits(v->dtype) / 8;
+    unsigned char *bytes = arena_alloc(&c->arena, (size_t)elements * width);
+    bool integer = v->dtype != DT_F32;
+    v->contents = integer ? NEW_ARRAY(c, Dim, elements) : NULL;
+    v->contents_count = integer ? (int)elements : -1;
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t x = values[count == 1 ? 0 : i];
+        float f = (float)x;
+        memcpy(bytes + (size_t)i * width, integer ? (const void *)&x : &f, width);
+        if (integer)
+            v->contents[i] = dim_const(c, x);
+    }
+    v->data = NEW(c, Data);
+    *v->data = (Data){.bytes = bytes, .size = (uint64_t)elements * width};
+    v->is_constant = true;
+    v->is_input = false;
+    v->feed = FEED_CALLER;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < g->input_count; i++)
+        if (g->inputs[i] != input)
+            g->inputs[kept++] = g->inputs[i];
+    g->input_count = kept;
+}
+
+static void apply_constants(Compilation *c)
+{
+    for (int i = 0; i < c->recipe.constant_count; i++) {
+        const char *name = c->recipe.constants[i].input;
+        const char *place = recipe_place(c, c->recipe.constants[i].line, c->recipe.constants[i].column);
+        uint32_t input = graph_input_named(&c->graph, name);
+        int count = c->recipe.constants[i].count;
+        int64_t elements = 0, *values = c->recipe.constants[i].values;
+        const char *reason = input ? constant_refused(c, &c->graph.values[input], count, values, &elements) : NULL;
+        if (!input)
+            diag_error(c, place, "the model has no input '%s'", name);
+        else if (reason)
+            diag_error(c, place, "input '%s' cannot be a constant of %d value%s; expected %s, found %s", name, count,
+                       count == 1 ? "" : "s", reason, kind_text(c, &c->graph.values[input]));
+        else
+            make_constant(c, input, count, values, elements);
+    }
+}
+
+/* ---- */
+
+static void check_ranges(Compilation *c, int count, const Range *list)
+{
+    for (int i = 0; i < count; i++)
+        if (!sym_find(c, list[i].symbol))
+            diag_error(c, recipe_place(c, list[i].line, list[i].column), "no symbol is named '%s'", list[i].symbol);
+}
+
+bool recipe_apply(Compilation *c)
+{
+    apply_pairs(c);
+    apply_feeds(c);
+    apply_constants(c);
+    check_ranges(c, c->recipe.range_count, c->recipe.ranges);
+    for (int i = 0; i < c->recipe.signature_count; i++)
+        check_ranges(c, c->recipe.signatures[i].range_count, c->recipe.signatures[i].ranges);
+    return !diag_failed(c);
+}

@@ -1,0 +1,20 @@
+/* recipe.h - what the files of the recipe share: recipe_yaml.c reads, recipe.c applies, recipe_print.c prints. */
+#ifndef GCC_PLAN_RECIPE_H
+#define GCC_PLAN_RECIPE_H
+
+#include "compiler.h"
+
+/* A name with at most one {N}, which stands for the digits of a layer's number. */
+typedef struct Pattern { const char *text; size_t before, after; bool numbered; } Pattern; /* bytes before, after {N} */
+Pattern pattern_of(const char *text);
+/* The digits that {N} stands for, in the arena ("" without {N}); NULL: no match. */
+const char *pattern_match(Compilation *c, const Pattern *p, const char *name);
+const char *pattern_fill(Compilation *c, const Pattern *p, const char *number);
+
+/* FEED_CALLER for "caller"; false when the name is none. */
+bool feed_from_name(const char *name, Feed *out);
+/* The input or output of the main graph with this name; 0: none. */
+uint32_t graph_input_named(const Graph *g, const char *name);
+uint32_t graph_output_named(const Graph *g, const char *name);
+
+#endif

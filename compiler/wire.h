@@ -1,0 +1,17 @@
+/* wire.h - a scan of the model's protobuf wire before it is unpacked.
+ *
+ * protobuf-c's unpacker copies everything, and goes down without a limit. So the file is first walked once, in linear
+ * time and without recursion; what comes out is a *skeleton*: the same message with only the fields of onnx.proto,
+ * and with the bytes of every tensor's raw_data left where they are (raw_offset and raw_size stand in their place). */
+#ifndef GCC_PLAN_WIRE_H
+#define GCC_PLAN_WIRE_H
+
+#include "compiler.h"
+
+#define WIRE_MAX_DEPTH 64 /* messages within each other */
+
+/* The skeleton of the ModelProto in `bytes`, in the arena. False after an error that names the offset, the field, what
+ * was expected and what was found. */
+bool wire_skeleton(Compilation *c, const uint8_t *bytes, size_t size, uint8_t **out, size_t *out_size);
+
+#endif

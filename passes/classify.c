@@ -1,0 +1,208 @@
+/* classify - the step map, and what each symbol does: growing, fixed, derived or unknown, with the derivation.
+ *
+ * A state pair says what one step does to the dims of a state: the dims of the output are, at the next step, the dims of
+ * the input. A symbol that this changes is growing. Growing symbols that start equal and step equally are equal. */
+#include "compiler.h"
+#include "dim.h"
+
+static const char *pair_rule(Compilation *c, const StatePair *p)
+{
+    return arena_text(&c->arena, "state pair %s -> %s", p->input_name, p->output_name);
+}
+
+static Dim value_dim(Compilation *c, uint32_t v, int axis) { return dim_resolve(c, c->graph.values[v].dims[axis]); }
+
+static bool single_symbol(Compilation *c, Dim d, Sym *s)
+{
+    const Poly *p = dim_poly(c, d);
+    if (p->count != 1 || p->terms[0].degree != 1 || p->terms[0].coef != 1) return false;
+    const Atom a = dims_of(c)->atoms[p->terms[0].atoms[0]];
+    *s = a.a;
+    return a.op == DIM_SYMBOL;
+}
+
+/* ---- chains: where a dim of a value comes from, walking up while the dim stays the same */
+
+static const Value *origin_step(Compilation *c, const Value *v, Dim d, int *axis)
+{
+    const Node *n = &c->graph.nodes[v->producer];
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *in = node_input(c, n, i);
+        if (!in || in->data) continue;
+        for (int k = 0; k < in->rank; k++)
+            if (dim_resolve(c, in->dims[k]) == d) { *axis = k; return in; }
+    }
+    return NULL;
+}
+
+/* Proofs from the origin of dim `axis` of V down to V; returns the last. */
+static uint32_t chain(Compilation *c, const Value *v, int axis, uint32_t because)
+{
+    struct { const Value *value; int axis; } path[16];
+    int length = 0;
+    Dim d = dim_resolve(c, v->dims[axis]);
+    while (v && length < 16) {
+        path[length].value = v;
+        path[length++].axis = axis;
+        v = v->producer ? origin_step(c, v, d, &axis) : NULL;
+    }
+    while (length--) {
+        const Value *at = path[length].value;
+        const Node *n = at->producer ? &c->graph.nodes[at->producer] : NULL;
+        const char *rule = n ? arena_text(&c->arena, "%s '%s'", n->op_type, n->name) : "input";
+        because = proof_add(c, rule, n, because, "%s dim %d = %s", at->name, path[length].axis, dim_text(c, d));
+    }
+    return because;
+}
+
+/* ---- the step map */
+
+static bool pair_step(Compilation *c, StatePair *p)
+{
+    const Value *in = &c->graph.values[p->input], *out = &c->graph.values[p->output];
+    if (in->rank != out->rank || in->dtype != out->dtype) {
+        diag_error(c, p->input_name, "state pair with '%s': expected the same type, found %s rank %d and %s rank %d", p->output_name,
+                   dtype_name(in->dtype), in->rank, dtype_name(out->dtype), out->rank);
+        return false;
+    }
+    p->growing_axis = -1;
+    for (int k = 0; k < in->rank; k++) {
+        Dim before = value_dim(c, p->input, k), after = value_dim(c, p->output, k);
+        if (before == after) continue;
+        Sym s;
+        Dim step = dim_sub(c, after, before);
+        if (!single_symbol(c, before, &s) || !step || dim_mentions(c, step, s) || p->growing_axis >= 0) {
+            diag_error(c, p->input_name, "state pair with '%s': dim %d becomes %s after a step; expected %s plus what is fed", p->output_name,
+                       k, dim_text(c, after), dim_text(c, before));
+            return false;
+        }
+        p->growing_axis = k;
+        if (!c->position) { c->position = s; c->position_step = step; continue; }
+        if (s == c->position && dim_equal(c, step, c->position_step)) continue;
+        if (!dim_equal(c, step, c->position_step)) {
+            diag_error(c, p->input_name, "grows by %s a step, but '%s' grows by %s", dim_text(c, step),
+                       c->symbols[c->position].name, dim_text(c, c->position_step));
+            return false;
+        }
+        if (!dim_equate(c, NULL, "states that start empty and grow alike are equally long", before, dim_symbol(c, c->position))) return false;
+    }
+    return true;
+}
+
+static void prove_growth(Compilation *c)
+{
+    if (!c->position) return;
+    for (int i = 0; i < c->pair_count; i++) {
+        StatePair *p = &c->pairs[i];
+        if (p->growing_axis < 0) continue;
+        uint32_t because = chain(c, &c->graph.values[p->output], p->growing_axis, 0);
+        p->proof = proof_add(c, pair_rule(c, p), NULL, because, "%s := %s each step", c->symbols[c->position].name,
+                             dim_text(c, value_dim(c, p->output, p->growing_axis)));
+        Symbol *s = &c->symbols[c->position];
+        if (!s->proof) s->proof = p->proof;
+    }
+    c->symbols[c->position].class = SYM_GROWING;
+}
+
+static Sym token_symbol(Compilation *c, int axis_from_end)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++) {
+        const Value *v = &c->graph.values[c->graph.inputs[i]];
+        Sym s;
+        if (v->feed != FEED_TOKEN || v->rank < axis_from_end) continue;
+        if (single_symbol(c, dim_resolve(c, v->dims[v->rank - axis_from_end]), &s)) return s;
+    }
+    return 0;
+}
+
+/* Static caches have no dim that grows: their position is a symbol of the session, counted by the fed tokens. */
+static void count_position(Compilation *c)
+{
+    if (c->position || !c->pair_count) return;
+    c->position = sym_new(c, "position", true);
+    c->symbols[c->position].class = SYM_GROWING;
+    c->position_step = c->sequence ? dim_symbol(c, c->sequence) : dim_const(c, 1);
+    c->symbols[c->position].proof = proof_add(c, "states of fixed size: rows are counted by the tokens fed", NULL, 0,
+                                              "position := position + %s each step", dim_text(c, c->position_step));
+}
+
+/* ---- symbols of inputs */
+
+static bool input_dim(Compilation *c, Sym s, const Value **value, int *axis)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++) {
+        *value = &c->graph.values[c->graph.inputs[i]];
+        for (*axis = 0; *axis < (*value)->rank; ++*axis)
+            if ((*value)->dims[*axis] == dim_symbol(c, s)) return true;
+    }
+    return false;
+}
+
+/* The operand whose dim equals that of S at the node that decided it; its chain explains the equation. */
+static uint32_t prove_derived(Compilation *c, Sym s)
+{
+    const Symbol *y = &c->symbols[s];
+    Dim d = dim_resolve(c, dim_symbol(c, s));
+    uint32_t because = c->position && dim_mentions(c, d, c->position) ? c->symbols[c->position].proof : 0;
+    if (!y->solved_by) return proof_add(c, y->solved_rule, NULL, because, "%s = %s", y->name, dim_text(c, d));
+    const Node *n = &c->graph.nodes[y->solved_by];
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        for (int k = 0; v && k < v->rank; k++)
+            if (!v->data && v->dims[k] != dim_symbol(c, s) && dim_resolve(c, v->dims[k]) == d) {
+                because = chain(c, v, k, because);
+                return proof_add(c, arena_text(&c->arena, "%s '%s': %s", n->op_type, n->name, y->solved_rule), n, because,
+                                 "%s = %s", y->name, dim_text(c, d));
+            }
+    }
+    return proof_add(c, arena_text(&c->arena, "%s '%s': %s", n->op_type, n->name, y->solved_rule), n, because, "%s = %s",
+                     y->name, dim_text(c, d));
+}
+
+static void classify_symbols(Compilation *c)
+{
+    for (Sym s = 1; s <= c->symbol_count; s++) {
+        Symbol *y = &c->symbols[s];
+        const Value *v;
+        int axis;
+        if (y->equals) {
+            uint32_t proof = y->declared ? prove_derived(c, s) : 0;
+            c->symbols[s].proof = proof;
+        } else if (s == c->position) continue;
+        else if (input_dim(c, s, &v, &axis)) {
+            y->class = SYM_FIXED;
+            uint32_t proof = proof_add(c, "input", NULL, 0, "%s = %s dim %d; no step changes it", y->name, v->name, axis);
+            c->symbols[s].proof = proof;
+        }
+    }
+}
+
+static void prove_inputs(Compilation *c)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++) {
+        Value *v = &c->graph.values[c->graph.inputs[i]];
+        for (int k = v->rank - 1; k >= 0 && !v->proof; k--)
+            for (Sym s = 1; s <= c->symbol_count; s++)
+                if (v->dims[k] == dim_symbol(c, s) && c->symbols[s].proof) v->proof = c->symbols[s].proof;
+    }
+}
+
+bool pass_classify(Compilation *c)
+{
+    for (int i = 0; i < c->pair_count; i++)
+        if (!pair_step(c, &c->pairs[i])) return false;
+    prove_growth(c);
+    c->sequence = token_symbol(c, 1);
+    Sym first = token_symbol(c, 2);
+    c->batch = first == c->sequence ? 0 : first;
+    count_position(c);
+    if (c->position && c->position_step) {
+        Sym s;
+        Dim step = dim_resolve(c, c->position_step);
+        if (!c->sequence && single_symbol(c, step, &s)) c->sequence = s;
+        c->symbols[c->position].slot = 0;
+    }
+    classify_symbols(c);
+    prove_inputs(c);
+    return !diag_failed(c);
+}

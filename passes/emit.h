@@ -1,0 +1,31 @@
+/* emit.h - what emit.c and emit_tables.c share. */
+#ifndef GCC_PLAN_EMIT_H
+#define GCC_PLAN_EMIT_H
+
+#include "lower.h"
+#include "dim.h"
+#include "../plans/writer.h"
+
+typedef struct Emitter {
+    Compilation *c;
+    plan_writer *w;
+    uint32_t *symbol_record;  /* by symbol; PLAN_NONE: not written */
+    uint32_t *buffer_record;  /* by buffer */
+    int *module_of_kernel;    /* by kernel, 0-based */
+} Emitter;
+
+uint32_t logits_output(Compilation *c);
+uint32_t token_input(Compilation *c);
+
+/* emit_tables.c: names and facts, for people and for sessions. */
+void emit_symbols(Emitter *e);
+void emit_proofs(Emitter *e);
+void emit_buffers(Emitter *e);
+void emit_states(Emitter *e);
+void emit_bindings(Emitter *e, const Signature *s, plan_signature_record *r);
+void emit_nodes(Emitter *e, const Signature *s, plan_signature_record *r);
+void emit_values(Emitter *e, const Signature *s, plan_signature_record *r);
+void emit_expr(Emitter *e, Dim d, uint32_t *first, uint32_t *count);
+uint32_t proof_record(uint32_t proof); /* 1-based -> record, NONE for 0 */
+
+#endif

@@ -1,0 +1,117 @@
+/* infer - shapes and integer contents as dims, constants marked, equations collected.
+ *
+ * Rules run in topological order. What a rule cannot know yet because an equation comes later in the graph is tried again,
+ * as long as a round learns something. */
+#include "compiler.h"
+#include "dim.h"
+#include "ops/ops.h"
+
+static bool value_constant(Compilation *c, const Value *v)
+{
+    if (v->data || v->is_constant) return true;
+    if (v->contents_count < 0) return false;
+    for (int i = 0; i < v->contents_count; i++)
+        if (!dim_is_const(c, dim_resolve(c, v->contents[i]), NULL)) return false;
+    return true;
+}
+
+static bool node_constant(Compilation *c, const Node *n)
+{
+    if (n->op->facts & (OP_RANDOM | OP_CONTROL)) return false;
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        if (v && !value_constant(c, v)) return false;
+    }
+    return true;
+}
+
+static bool dims_known(const Value *v)
+{
+    if (v->rank < 0) return false;
+    for (int i = 0; i < v->rank; i++)
+        if (!v->dims[i]) return false;
+    return true;
+}
+
+static bool node_known(Compilation *c, const Node *n)
+{
+    for (int i = 0; i < n->output_count; i++) {
+        const Value *v = node_output(c, n, i);
+        if (v && !dims_known(v)) return false;
+    }
+    return true;
+}
+
+static void mark_constant(Compilation *c, Node *n)
+{
+    n->constant = node_constant(c, n);
+    for (int i = 0; i < n->output_count; i++) {
+        Value *v = node_output(c, n, i);
+        if (v) v->is_constant = n->constant;
+    }
+}
+
+/* One round over the nodes that are not fully known; true when it learned something. */
+static bool infer_round(Compilation *c, bool first, bool *good)
+{
+    bool learned = false;
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        Node *n = &c->graph.nodes[i];
+        bool known = !first && node_known(c, n);
+        if (known && !n->op->contents) continue;
+        if (first && !node_check_types(c, n)) { *good = false; continue; }
+        if (!known && !n->op->shape(c, n)) { *good = false; continue; }
+        if (n->op->contents) n->op->contents(c, n);
+        if (!first && !known && node_known(c, n)) learned = true;
+        mark_constant(c, n);
+    }
+    return learned;
+}
+
+/* A value whose dims no rule determines gets symbols of its own: unknown, never fixed. */
+static void mint_unknown(Compilation *c)
+{
+    for (uint32_t i = 1; i <= c->graph.value_count; i++) {
+        Value *v = &c->graph.values[i];
+        if (!v->producer || v->rank < 0) continue;
+        for (int k = 0; k < v->rank; k++)
+            if (!v->dims[k]) v->dims[k] = dim_symbol(c, sym_new(c, NULL, false));
+    }
+}
+
+static void count_uses(Compilation *c)
+{
+    Graph *g = &c->graph;
+    for (uint32_t i = 1; i <= g->value_count; i++) g->values[i].uses = 0;
+    for (uint32_t i = 1; i <= g->node_count; i++)
+        for (int k = 0; k < g->nodes[i].input_count; k++)
+            if (g->nodes[i].inputs[k]) g->values[g->nodes[i].inputs[k]].uses++;
+    for (uint32_t i = 0; i < g->output_count; i++) g->values[g->outputs[i]].uses++;
+}
+
+/* Which symbols equations should keep: those of states, then of the tokens, then of other inputs. */
+static void rank_symbols(Compilation *c)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++) {
+        const Value *v = &c->graph.values[c->graph.inputs[i]];
+        int keep = v->state ? 3 : v->feed == FEED_TOKEN ? 2 : 1;
+        for (int k = 0; k < v->rank; k++)
+            for (Sym s = 1; s <= c->symbol_count; s++)
+                if (dim_mentions(c, v->dims[k], s) && c->symbols[s].keep < keep) c->symbols[s].keep = keep;
+    }
+}
+
+bool pass_infer(Compilation *c)
+{
+    bool good = true;
+    rank_symbols(c);
+    count_uses(c);
+    bool learned = infer_round(c, true, &good);
+    for (int round = 0; good && round < 4; round++) {
+        uint32_t before = dims_of(c)->epoch;
+        learned = infer_round(c, false, &good);
+        if (!learned && before == dims_of(c)->epoch) break;
+    }
+    if (good) mint_unknown(c);
+    return good && !diag_failed(c);
+}

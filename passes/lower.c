@@ -1,0 +1,214 @@
+/* lower - nodes to launches, once for each signature: `load` first (what depends on constants alone; it runs once, when
+ * the plan is loaded), then the boxes that sessions run. */
+#include "lower.h"
+
+#include <string.h>
+
+static Lower *lower_new(Compilation *c, int index)
+{
+    Lower *l = NEW(c, Lower);
+    l->c = c;
+    l->signature = &c->signatures[index];
+    l->signature->lower = l;
+    l->index = (uint32_t)index + 1;
+    l->views = NEW_ARRAY(c, View, c->graph.value_count + 1);
+    l->fates = NEW_ARRAY(c, NodeFate, c->graph.node_count + 1);
+    return l;
+}
+
+/* What `load` computed, and views of weights, hold in every signature. */
+static void inherit_constants(Lower *l, const Lower *load)
+{
+    for (uint32_t i = 1; i <= l->c->graph.value_count; i++)
+        if (load->views[i].buffer && l->c->buffers[load->views[i].buffer].region != REGION_METADATA) l->views[i] = load->views[i];
+}
+
+static const char *folded_detail(Compilation *c, const Node *n)
+{
+    const Value *v = node_output(c, n, 0);
+    if (!v || !value_folded(v)) return "nothing needs its result";
+    Text t = { 0 };
+    text_add(&t, "contents are known:");
+    for (int i = 0; i < v->contents_count && i < 8; i++) text_add(&t, "%s %s", i ? "," : "", dim_text(c, dim_resolve(c, v->contents[i])));
+    const char *copy = arena_copy(&c->arena, t.data);
+    text_free(&t);
+    return copy;
+}
+
+static void lower_nodes(Lower *l, bool constant)
+{
+    Compilation *c = l->c;
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        Node *n = &c->graph.nodes[i];
+        if (n->dead) {
+            bool folded = n->output_count && node_output(c, n, 0) && value_folded(node_output(c, n, 0));
+            l->fates[i] = (NodeFate){ folded ? REAL_FOLDED : REAL_UNUSED, -1, folded_detail(c, n) };
+            continue;
+        }
+        if (n->constant != constant) continue;
+        l->node = i;
+        l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
+        if (n->op->lower) n->op->lower(l, n);
+        else lower_pointwise(l, n);
+    }
+    l->node = 0;
+}
+
+/* ---- the end of a step */
+
+static View output_view(Lower *l, uint32_t value)
+{
+    const Value *v = &l->c->graph.values[value];
+    return view_dense_new(l, io_buffer(l, value), storage_type(v->dtype), v->rank, v->dims);
+}
+
+static void copy_outputs(Lower *l)
+{
+    Graph *g = &l->c->graph;
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        const Value *v = &g->values[g->outputs[i]];
+        if (v->state) continue;
+        View from = lower_value(l, g->outputs[i]), to = output_view(l, g->outputs[i]);
+        if (from.buffer != to.buffer) lower_copy(l, NULL, from, to, v->name);
+        l->views[g->outputs[i]] = to;
+    }
+}
+
+/* The present state as the next step will see it: growing axes hold what the output holds. */
+static View state_target(Lower *l, int pair)
+{
+    View to = state_view(l, pair, true);
+    const Value *out = &l->c->graph.values[l->c->pairs[pair].output];
+    for (int k = 0; k < to.rank; k++) to.dims[k] = lower_dim(l, out->dims[k]);
+    return to;
+}
+
+/* First what lies in another state's buffer moves to a temporary, so that crossed pairs do not overwrite each other. */
+static void copy_states(Lower *l)
+{
+    Compilation *c = l->c;
+    View *from = NEW_ARRAY(c, View, c->pair_count + 1);
+    for (int i = 0; i < c->pair_count; i++) {
+        if (c->pairs[i].update != 2) continue;
+        from[i] = lower_value(l, c->pairs[i].output);
+        if (c->buffers[from[i].buffer].region != REGION_STATE) continue;
+        View temporary = lower_temporary(l, c->pairs[i].output_name, from[i].store, from[i].rank, from[i].dims);
+        lower_copy(l, NULL, from[i], temporary, c->pairs[i].output_name);
+        from[i] = temporary;
+    }
+    for (int i = 0; i < c->pair_count; i++)
+        if (c->pairs[i].update == 2) lower_copy(l, NULL, from[i], state_target(l, i), c->pairs[i].output_name);
+}
+
+static View word_view(Lower *l, uint32_t buffer, int64_t index)
+{
+    Dim one = dim_const(l->c, 1);
+    View v = view_dense_new(l, buffer, DT_I64, 1, &one);
+    v.offset = dim_const(l->c, index);
+    return v;
+}
+
+static void advance(Lower *l)
+{
+    if (!l->c->position) return;
+    Kernel *k = kernel_begin(l, NULL, "advance");
+    kernel_inout(k, "W", word_view(l, extents_buffer(l->c), POSITION_SLOT));
+    kernel_dim(k, "STEP", l->c->position_step);
+    kernel_launch(k, 1, 1, 1, 32);
+}
+
+/* ---- the sampling tail */
+
+uint32_t logits_output(Compilation *c)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < c->graph.output_count; i++) {
+        const Value *v = &c->graph.values[c->graph.outputs[i]];
+        if (v->state || !dtype_is_float(v->dtype) || v->rank < 1) continue;
+        if (!strcmp(v->name, "logits")) return c->graph.outputs[i];
+        if (!found) found = c->graph.outputs[i];
+    }
+    return found;
+}
+
+uint32_t token_input(Compilation *c)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++)
+        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return c->graph.inputs[i];
+    return 0;
+}
+
+static uint32_t ring_buffer(Compilation *c)
+{
+    for (uint32_t b = 1; b <= c->buffer_count; b++)
+        if (c->buffers[b].region == REGION_RING) return b;
+    return buffer_new(c, "token ring", REGION_RING, 8 * 65536, 0);
+}
+
+static bool sampling_possible(Compilation *c, Lower *l)
+{
+    uint32_t logits = logits_output(c), token = token_input(c);
+    if (!logits || !token) {
+        diag_error(c, NULL, "--sample needs a token input and a float output of logits; found %s", !token ? "no token input" : "no such output");
+        return false;
+    }
+    const Value *v = &c->graph.values[logits], *t = &c->graph.values[token];
+    for (int k = 0; k + 2 < v->rank; k++)
+        if (lower_upper(l, v->dims[k]) != 1) {
+            diag_error(c, arena_text(&c->arena, "output '%s'", v->name), "--sample needs batch 1, found dim %d = %s", k, dim_text(c, lower_dim(l, v->dims[k])));
+            return false;
+        }
+    if (t->dtype == DT_I64) return true;
+    diag_error(c, arena_text(&c->arena, "input '%s'", t->name), "--sample writes int64 tokens, found %s", dtype_name(t->dtype));
+    return false;
+}
+
+static void sample(Lower *l, const Lower *decode)
+{
+    Compilation *c = l->c;
+    if (!sampling_possible(c, l)) return;
+    View x = l->views[logits_output(c)];
+    if (x.rank >= 2) { /* the last row */
+        Dim last = dim_sub(c, x.dims[x.rank - 2], dim_const(c, 1));
+        x.offset = dim_add(c, x.offset, dim_scale(c, last, x.stride[x.rank - 2]));
+    }
+    x.dims[0] = x.dims[x.rank - 1];
+    x.stride[0] = x.stride[x.rank - 1];
+    x.rank = 1;
+    Dim ring = dim_const(c, 65536);
+    Kernel *k = kernel_begin(l, NULL, "argmax");
+    kernel_in(k, "X", x);
+    kernel_out(k, "TOKEN", word_view(l, io_buffer((Lower *)decode, token_input(c)), 0));
+    kernel_out(k, "RING", view_dense_new(l, ring_buffer(c), DT_I64, 1, &ring));
+    kernel_inout(k, "COUNT", word_view(l, extents_buffer(c), SAMPLED_SLOT));
+    kernel_label(k, "sample");
+    kernel_launch(k, 1, 1, 1, 1024);
+}
+
+static void claim_inputs(Lower *l)
+{
+    Graph *g = &l->c->graph;
+    for (uint32_t i = 0; i < g->input_count; i++) {
+        const Value *v = &g->values[g->inputs[i]];
+        if (!v->state && !v->data && (v->feed == FEED_TOKEN || (v->feed == FEED_CALLER && v->uses))) io_buffer(l, g->inputs[i]);
+    }
+}
+
+bool pass_lower(Compilation *c)
+{
+    extents_buffer(c);
+    for (int i = 0; i < c->pair_count; i++) state_buffer(c, i);
+    Lower *load = lower_new(c, 0);
+    lower_nodes(load, true);
+    for (int j = 1; j < c->signature_count; j++) {
+        Lower *l = lower_new(c, j);
+        inherit_constants(l, load);
+        claim_inputs(l);
+        lower_nodes(l, false);
+        copy_outputs(l);
+        copy_states(l);
+        if (c->options.sample_greedy && l->signature->kind != SIG_MAIN) sample(l, c->signatures[1].lower);
+        advance(l);
+    }
+    return !diag_failed(c);
+}

@@ -1,0 +1,53 @@
+/* segment - edges from what launches read and write, and maximal captured runs.
+ *
+ * Lowering emits launches only, and a launch cannot synchronise, allocate or read the host; so a signature is one segment
+ * unless a pass before recorded a seam. */
+#include "lower.h"
+
+#include <string.h>
+
+/* Two buffers may share arena space, so conflicts are decided by region and offset. */
+static bool overlaps(Compilation *c, const Access *a, const Access *b)
+{
+    const Buffer *x = &c->buffers[a->buffer], *y = &c->buffers[b->buffer];
+    if (x->region != y->region || !((a->mode | b->mode) & 2)) return false;
+    int64_t from = x->offset + a->offset, other = y->offset + b->offset;
+    return from < other + b->bytes && other < from + a->bytes;
+}
+
+static bool conflict(Compilation *c, const Launch *a, const Launch *b)
+{
+    for (int i = 0; i < a->access_count; i++)
+        for (int j = 0; j < b->access_count; j++)
+            if (overlaps(c, &a->accesses[i], &b->accesses[j])) return true;
+    return false;
+}
+
+/* Edges to the nearest conflicting launches; what they already wait for is left out. */
+static void find_edges(Compilation *c, Lower *l)
+{
+    int n = l->launch_count, words = (n + 63) / 64, room = n * 2 + 16;
+    uint64_t *before = NEW_ARRAY(c, uint64_t, (size_t)n * (size_t)words + 1); /* launches that each one comes after */
+    l->edges = NEW_ARRAY(c, Edge, room);
+    for (int j = 0; j < n; j++) {
+        uint64_t *mine = &before[(size_t)j * (size_t)words];
+        for (int i = j - 1; i >= 0; i--) {
+            if (mine[i / 64] >> (i % 64) & 1 || !conflict(c, &l->launches[i], &l->launches[j])) continue;
+            if (l->edge_count == room) {
+                Edge *bigger = NEW_ARRAY(c, Edge, room * 2);
+                memcpy(bigger, l->edges, sizeof(Edge) * (size_t)room);
+                l->edges = bigger;
+                room *= 2;
+            }
+            l->edges[l->edge_count++] = (Edge){ (uint32_t)i, (uint32_t)j };
+            for (int w = 0; w < words; w++) mine[w] |= before[(size_t)i * (size_t)words + (size_t)w];
+            mine[i / 64] |= UINT64_C(1) << (i % 64);
+        }
+    }
+}
+
+bool pass_segment(Compilation *c)
+{
+    for (int j = 1; j < c->signature_count; j++) find_edges(c, c->signatures[j].lower);
+    return true;
+}

@@ -1,0 +1,234 @@
+/* signature - the boxes of symbol space to compile: from the recipe, or the default ladder (decode: one token; prefill: 1
+ * to 64 tokens; main for networks without state). Every dim must be bounded in every box. */
+#include "compiler.h"
+#include "dim.h"
+
+#include <string.h>
+
+enum { DEFAULT_CAPACITY = 1024, DEFAULT_PREFILL = 64, NO_LIMIT = 1 << 30 };
+
+static Signature *signature_add(Compilation *c, const char *name, int kind)
+{
+    Signature *s = &c->signatures[c->signature_count++];
+    *s = (Signature){ .name = name, .kind = kind };
+    s->lo = NEW_ARRAY(c, int64_t, c->symbol_count + 1);
+    s->hi = NEW_ARRAY(c, int64_t, c->symbol_count + 1);
+    for (Sym y = 1; y <= c->symbol_count; y++) {
+        s->lo[y] = c->symbols[y].lo;
+        s->hi[y] = c->symbols[y].hi;
+    }
+    return s;
+}
+
+static void set_range(Signature *s, Sym y, int64_t lo, int64_t hi)
+{
+    if (!y) return;
+    s->lo[y] = lo;
+    s->hi[y] = hi;
+}
+
+/* A range by name: for a symbol that equations eliminated, only the value that it has anyway. */
+static bool apply_range(Compilation *c, Signature *s, const Range *r)
+{
+    const char *place = r->line ? arena_text(&c->arena, "%s:%d:%d", c->recipe.file, r->line, r->column) : NULL;
+    Sym y = sym_find(c, r->symbol);
+    if (!y) {
+        diag_error(c, place, "no symbol is named '%s'", r->symbol);
+        return false;
+    }
+    int64_t known;
+    Dim d = dim_resolve(c, dim_symbol(c, y));
+    if (dim_is_const(c, d, &known) && r->lo <= known && known <= r->hi) return true;
+    if (c->symbols[y].equals) {
+        diag_error(c, place, "symbol '%s' is %s in this model; expected a symbol that is free", r->symbol, dim_text(c, d));
+        return false;
+    }
+    if (y == c->position) {
+        diag_error(c, place, "symbol '%s' grows; give the capacity instead", r->symbol);
+        return false;
+    }
+    set_range(s, y, r->lo, r->hi);
+    return true;
+}
+
+static bool apply_ranges(Compilation *c, Signature *s, const SignatureSpec *spec)
+{
+    bool good = true;
+    for (int i = 0; i < c->recipe.range_count; i++) good &= apply_range(c, s, &c->recipe.ranges[i]);
+    for (int i = 0; i < c->options.max_count; i++) good &= apply_range(c, s, &c->options.max[i]);
+    for (int i = 0; spec && i < spec->range_count; i++) good &= apply_range(c, s, &spec->ranges[i]);
+    return good;
+}
+
+static bool choose_capacity(Compilation *c)
+{
+    int64_t rows = state_rows(c), asked = c->options.capacity ? c->options.capacity : c->recipe.capacity;
+    bool grows = false;
+    for (int i = 0; i < c->pair_count; i++) grows |= c->pairs[i].growing_axis >= 0;
+    c->capacity = asked ? asked : rows ? rows : grows ? DEFAULT_CAPACITY : 0;
+    if (rows && c->capacity > rows) {
+        diag_error(c, NULL, "capacity %lld is larger than the model's static caches; expected at most %lld rows", (long long)c->capacity,
+                   (long long)rows);
+        return false;
+    }
+    if (!grows && !rows) c->capacity = 0;
+    return true;
+}
+
+static const SignatureSpec *spec_named(Compilation *c, const char *name)
+{
+    for (int i = 0; i < c->recipe.signature_count; i++)
+        if (!strcmp(c->recipe.signatures[i].name, name)) return &c->recipe.signatures[i];
+    return NULL;
+}
+
+static bool add_box(Compilation *c, const char *name, int kind, int64_t lo, int64_t hi)
+{
+    Signature *s = signature_add(c, name, kind);
+    set_range(s, c->batch, 1, 1);
+    set_range(s, c->sequence, lo, hi);
+    if (!apply_ranges(c, s, spec_named(c, name))) return false;
+    if (c->sequence) { lo = s->lo[c->sequence]; hi = s->hi[c->sequence]; }
+    int64_t capacity = c->capacity ? c->capacity : NO_LIMIT;
+    if (kind != SIG_MAIN && (lo < 1 || hi > capacity || lo > hi)) {
+        diag_error(c, arena_text(&c->arena, "signature '%s'", name), "tokens %lld..%lld; expected 1 to the capacity %lld", (long long)lo,
+                   (long long)hi, (long long)capacity);
+        return false;
+    }
+    set_range(s, c->position, 0, capacity - lo);
+    return true;
+}
+
+static bool has_token(Compilation *c)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++)
+        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return true;
+    return false;
+}
+
+static bool add_boxes(Compilation *c)
+{
+    c->signatures = NEW_ARRAY(c, Signature, 3);
+    signature_add(c, "load", SIG_LOAD);
+    if (!c->pair_count || !has_token(c)) return add_box(c, "main", SIG_MAIN, 1, DEFAULT_PREFILL);
+    int64_t prefill = c->options.prefill ? c->options.prefill : DEFAULT_PREFILL;
+    if (!c->options.prefill && c->capacity && prefill > c->capacity) prefill = c->capacity;
+    if (!add_box(c, "decode", SIG_DECODE, 1, 1)) return false;
+    return !c->sequence || add_box(c, "prefill", SIG_PREFILL, 1, prefill);
+}
+
+/* ---- bounds in a box */
+
+/* Position and sequence are bound together by the capacity, so the largest value lies at a corner of that triangle or
+ * trapezoid: linear dims, and quotients and extremes of linear dims, are monotone along its edges. */
+static int64_t corner_bound(Compilation *c, const Signature *s, Dim d, bool upper)
+{
+    int64_t best = upper ? INT64_MIN : INT64_MAX;
+    int64_t capacity = c->capacity ? c->capacity : NO_LIMIT;
+    const Ranges ranges = { s->lo, s->hi };
+    for (int corner = 0; corner < 4; corner++) {
+        int64_t tokens = corner & 1 ? s->hi[c->sequence] : s->lo[c->sequence], lo, hi;
+        Dim at = dim_substitute(c, d, c->sequence, dim_const(c, tokens));
+        at = dim_substitute(c, at, c->position, dim_const(c, corner & 2 ? capacity - tokens : 0));
+        dim_bounds_in(c, &ranges, at, 0, &lo, &hi);
+        if (upper ? hi > best : lo < best) best = upper ? hi : lo;
+    }
+    return best;
+}
+
+static int64_t box_bound(Compilation *c, const Signature *s, Dim d, bool upper)
+{
+    d = dim_resolve(c, d);
+    if (!d) return upper ? INT64_MAX : INT64_MIN;
+    if (c->sequence && c->position && dim_mentions(c, d, c->sequence) && dim_mentions(c, d, c->position))
+        return corner_bound(c, s, d, upper);
+    const Ranges ranges = { s->lo, s->hi };
+    int64_t lo, hi;
+    dim_bounds_in(c, &ranges, d, 0, &lo, &hi);
+    return upper ? hi : lo;
+}
+
+int64_t signature_upper(Compilation *c, const Signature *s, Dim d) { return box_bound(c, s, d, true); }
+int64_t signature_lower(Compilation *c, const Signature *s, Dim d) { return box_bound(c, s, d, false); }
+
+/* ---- every dim bounded */
+
+static bool reported(const char **names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+static void unbounded(Compilation *c, const Value *v, int axis, Dim d)
+{
+    const char *text = dim_text(c, d);
+    if (v->producer) {
+        node_error(c, &c->graph.nodes[v->producer], "output '%s' dim %d = %s has no upper bound", v->name, axis, text);
+        diag_remedy(c, "its extent depends on data and no bound is known");
+    } else {
+        diag_error(c, arena_text(&c->arena, "input '%s'", v->name), "dim %d \"%s\" has no upper bound", axis, text);
+        diag_remedy(c, "give one with --max '%s=N' or in the recipe (symbols: {%s: [1, N]})", text, text);
+    }
+}
+
+static void check_bounded(Compilation *c, const Signature *s)
+{
+    const char *names[64];
+    int count = 0;
+    for (uint32_t i = 1; i <= c->graph.value_count && count < 64; i++) {
+        const Value *v = &c->graph.values[i];
+        if (v->rank < 0 || (!v->uses && !v->is_input)) continue;
+        for (int k = 0; k < v->rank && count < 64; k++) {
+            if (signature_upper(c, s, v->dims[k]) < NO_LIMIT) continue;
+            Dim d = dim_resolve(c, v->dims[k]);
+            if (reported(names, count, dim_text(c, d))) continue;
+            names[count++] = dim_text(c, d);
+            unbounded(c, v, k, d);
+        }
+    }
+}
+
+static bool state_buffers(Compilation *c)
+{
+    const Signature *s = &c->signatures[1];
+    for (int i = 0; i < c->pair_count; i++) {
+        StatePair *p = &c->pairs[i];
+        const Value *v = &c->graph.values[p->input];
+        for (int k = 0; k < v->rank; k++) {
+            int64_t rows = k == p->growing_axis ? c->capacity : signature_upper(c, s, v->dims[k]);
+            for (int j = 2; k != p->growing_axis && j < c->signature_count; j++)
+                if (signature_upper(c, &c->signatures[j], v->dims[k]) != rows) {
+                    diag_error(c, p->input_name, "dim %d differs between signatures; expected one value, since they share the state", k);
+                    return false;
+                }
+            p->upper[k] = dim_const(c, rows);
+        }
+    }
+    return true;
+}
+
+/* Words of the extents table: 0 position, 1 tokens, 2 sampled; then what else is ranged. */
+static void assign_slots(Compilation *c)
+{
+    int next = 3;
+    for (Sym y = 1; y <= c->symbol_count; y++) {
+        Symbol *s = &c->symbols[y];
+        bool ranged = false;
+        for (int j = 1; j < c->signature_count; j++) ranged |= c->signatures[j].lo[y] != c->signatures[j].hi[y];
+        if (s->equals || !ranged || s->class == SYM_UNKNOWN) continue;
+        if (s->class == SYM_FIXED) s->class = SYM_RANGED;
+        s->slot = y == c->position ? 0 : y == c->sequence && c->position ? 1 : next++;
+    }
+}
+
+bool pass_signature(Compilation *c)
+{
+    if (!choose_capacity(c) || !add_boxes(c)) return false;
+    for (int j = 1; j < c->signature_count; j++) {
+        check_bounded(c, &c->signatures[j]);
+        if (diag_failed(c)) return false;
+    }
+    assign_slots(c);
+    return state_buffers(c) && !diag_failed(c);
+}

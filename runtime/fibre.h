@@ -1,0 +1,31 @@
+/* fibre.h - runs the threads of one block of a host kernel as fibres, so that barriers and warp exchanges work. */
+#ifndef PLAN_FIBRE_H
+#define PLAN_FIBRE_H
+
+#include <stddef.h>
+
+#include "host_abi.h"
+
+#define PLAN_FIBRE_MAX_THREADS 1024
+
+/* The stacks and the scheduler of one worker. Not shared between OS threads while a block runs. */
+typedef struct plan_fibres plan_fibres;
+
+plan_fibres *plan_fibres_open(void); /* NULL: out of memory */
+void plan_fibres_close(plan_fibres *f);
+
+/* Runs one block to its end. Returns NULL, or the text of a fault (divergent barrier and the like), which lives in F
+ * until the next call. After a fault the block was abandoned where it stood. */
+const char *plan_fibres_run(plan_fibres *f, plan_host_kernel *kernel, const plan_host_index *block,
+                            const unsigned long long *args);
+/* Text of a fault when a stack was overrun since the last check, else NULL. */
+const char *plan_fibres_check(plan_fibres *f);
+
+/* The same for a kernel without barriers: one call for the block; a service called from it is a fault. */
+const char *plan_fibres_plain(plan_fibres *f, plan_host_kernel *kernel, const plan_host_index *block,
+                              const unsigned long long *args);
+
+/* What modules call through their variable plan_host. */
+extern const plan_host_services plan_fibre_services;
+
+#endif

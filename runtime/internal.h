@@ -1,0 +1,96 @@
+/* internal.h - a plan and a session from inside: the structures, and what the files of the runtime call of each other.
+ *
+ * plan.c      load and free: target, modules, functions, the load signature
+ * weights.c   bytes of region weights and load, from the plan or from the model's own files
+ * query.c     what a plan says of itself
+ * session.c   open, warm, bind, capture, close
+ * step.c      replay, eager, prefill, run, rewind, tokens, time
+ * tensor.c    inputs, outputs, states, logits
+ */
+#ifndef PLAN_INTERNAL_H
+#define PLAN_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "container.h"
+#include "driver.h"
+#include "error.h"
+
+struct plan {
+    plan_view view;
+    plan_allocator allocator;
+    plan_log log;
+    void *log_context;
+    void *mapping; /* NULL: the bytes are the caller's */
+    size_t mapping_bytes;
+    char *folder;  /* of the model's own weight files; NULL: none known */
+    plan_driver *driver;
+    plan_address base[PLAN_REGION_COUNT]; /* weights and metadata; load while loading; the others 0 */
+    plan_driver_module **modules;         /* by module number; view.module_count entries */
+    plan_driver_function **functions;     /* by kernel; NULL until it is needed */
+    pthread_mutex_t lock;                 /* functions */
+    uint8_t *pointers;                    /* by arg: 1 = it is an address */
+    uint32_t decode;                      /* signature, or NONE */
+    uint32_t token_binding;               /* decode's token input, or NONE */
+    int64_t prefill_limit;
+    atomic_int sessions;                  /* open ones */
+};
+
+typedef struct plan_bound {
+    plan_address address; /* 0: the plan's own buffer */
+    plan_address pending; /* given after capture, for the next one; 0: none */
+    uint64_t bytes, pending_bytes;
+} plan_bound;
+
+struct plan_session {
+    plan *p;
+    atomic_int busy;
+    plan_driver_stream *stream;
+    plan_address base[PLAN_REGION_COUNT];
+    int64_t *ring;              /* host view of region ring; NULL without one */
+    uint64_t *args;             /* by arg of the plan: resolved */
+    plan_driver_exec **execs;   /* by segment of the plan */
+    plan_bound *bound;          /* by binding */
+    int64_t *mirror;            /* the extents table as the host knows it, for checks and for reading outputs */
+    int64_t *values;            /* by signature and symbol: of the signature's last step, before it */
+    int64_t *step_values;       /* scratch: one for each step record of a signature */
+    uint64_t sampled;           /* tokens in the ring, ever */
+    uint32_t last;              /* signature that ran last, or NONE */
+    bool warmed, captured, eager_prefill, token_known, any_bound;
+    plan_driver_event *from, *to;
+    bool timing;                /* replays record events; from the first plan_session_time on */
+    int64_t timed_steps;        /* of the last replay that was timed; 0: none */
+    uint64_t device_bytes;
+    uint64_t captures, replays, graph_launches, eager_launches, invalidations;
+};
+
+#define PLAN_TEXT(p, offset) plan_view_string(&(p)->view, (offset))
+
+void plan_log_text(const plan *p, int level, const char *format, ...) PLAN_PRINTF(3, 4);
+/* NAME error, or the number of the signature. */
+plan_status plan_find_signature(const plan *p, const char *name, uint32_t *out);
+/* Loads the functions of the signature's kernels (all signatures for NONE). Thread-safe. */
+plan_status plan_load_functions(plan *p, uint32_t signature);
+/* Fills in launch number LAUNCH (of the plan) with ARGS, which is indexed by arg of the plan. */
+void plan_describe_launch(const plan *p, uint32_t launch, const uint64_t *args, plan_driver_launch *out);
+/* The metadata on the device came from the plan's bytes: refuses unless they carry the signature's fingerprint. */
+plan_status plan_check_metadata(const plan *p, uint32_t signature);
+plan_status plan_upload_weights(plan *p);
+/* The box of SYMBOL-with-SLOT in a signature, or NULL. */
+const plan_box_record *plan_find_box(const plan *p, const plan_signature_record *s, uint32_t slot);
+
+/* Every public function of a session is between these. enter: ARGUMENT, BUSY. */
+plan_status plan_session_enter(plan_session *s);
+plan_status plan_session_leave(plan_session *s, plan_status status);
+/* The values of all symbols before a step of SIGNATURE, into the session's table. */
+plan_status plan_session_fill_values(plan_session *s, uint32_t signature);
+int64_t *plan_session_values(plan_session *s, uint32_t signature);
+plan_status plan_session_write_slot(plan_session *s, uint32_t slot, int64_t value);
+plan_status plan_session_finish(plan_session *s); /* synchronise and check */
+/* Where a binding's bytes are: the plan's buffer or the caller's. */
+plan_address plan_session_address(const plan_session *s, uint32_t binding);
+plan_status plan_find_binding(const plan *p, uint32_t signature, const char *name, int kind, uint32_t *out);
+plan_status plan_session_put_token(plan_session *s, uint32_t binding, const int64_t *ids, size_t count);
+
+#endif

@@ -1,0 +1,208 @@
+/* plan.h - load, warm, capture and replay a compiled plan.
+ *
+ * A plan is the file that gcc-plan writes. It is immutable and may be shared by
+ * any number of sessions and threads. A session is one sequence (or batch): its
+ * arena, state, inputs, outputs, extents and executable graphs. A session is used
+ * by one thread at a time; a call on a session that is inside another call returns
+ * PLAN_ERROR_BUSY.
+ *
+ * Every function returns a status and never prints, exits or aborts. On an error
+ * the text is in plan_error_message() of the calling thread until its next call
+ * into this library: where, what, expected, found.
+ *
+ * A plan holds executable code. plan_load verifies checksums, not authorship: load
+ * only plans from a source that you would run a program from.
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PLAN_API __attribute__((visibility("default")))
+#else
+#define PLAN_API
+#endif
+
+#define PLAN_VERSION_MAJOR 0
+#define PLAN_VERSION_MINOR 1
+
+/* Statuses are pinned: a number is never reused. */
+typedef enum plan_status {
+    PLAN_OK = 0,
+    PLAN_ERROR_ARGUMENT = 1,   /* a null or impossible argument */
+    PLAN_ERROR_FILE = 2,       /* the file cannot be opened, read or mapped */
+    PLAN_ERROR_FORMAT = 3,     /* not a plan, damaged, or of another version */
+    PLAN_ERROR_TARGET = 4,     /* no code for this target, or no driver */
+    PLAN_ERROR_MEMORY = 5,     /* host or device memory ran out */
+    PLAN_ERROR_DRIVER = 6,     /* the driver refused a call */
+    PLAN_ERROR_STATE = 7,      /* called in the wrong order (not warmed, not captured ...) */
+    PLAN_ERROR_NAME = 8,       /* no such input, output, state or signature */
+    PLAN_ERROR_RANGE = 9,      /* a length, position or size outside the signature */
+    PLAN_ERROR_CAPACITY = 10,  /* the state is full */
+    PLAN_ERROR_BUSY = 11,      /* the session is inside another call */
+    PLAN_ERROR_METADATA = 12,  /* the metadata was made for another signature */
+    PLAN_ERROR_BINDING = 13    /* a bound address changed or was never bound */
+} plan_status;
+
+/* Element types have ONNX's numbers (TensorProto.DataType). */
+typedef enum plan_dtype {
+    PLAN_F32 = 1, PLAN_U8 = 2, PLAN_I8 = 3, PLAN_U16 = 4, PLAN_I16 = 5, PLAN_I32 = 6,
+    PLAN_I64 = 7, PLAN_BOOL = 9, PLAN_F16 = 10, PLAN_F64 = 11, PLAN_U32 = 12,
+    PLAN_U64 = 13, PLAN_BF16 = 16, PLAN_U4 = 21, PLAN_I4 = 22
+} plan_dtype;
+
+typedef struct plan plan;
+typedef struct plan_session plan_session;
+
+/* A caller's host allocator; the library's own host structures only. Both must be set or neither. */
+typedef struct plan_allocator {
+    void *(*allocate)(void *context, size_t bytes);
+    void (*release)(void *context, void *pointer);
+    void *context;
+} plan_allocator;
+
+/* Level: 0 error, 1 warning, 2 progress, 3 detail. Called on the thread that is inside the library. */
+typedef void (*plan_log)(void *context, int level, const char *text);
+
+typedef struct plan_options {
+    size_t size;              /* sizeof(plan_options), set by PLAN_OPTIONS_INIT */
+    const char *target;       /* "host", "cuda", or NULL: cuda where a driver, a device and code for it exist, else host */
+    int device;               /* CUDA device ordinal */
+    int threads;              /* host target: worker threads; 0 = one for each core */
+    plan_log log;             /* NULL = silent */
+    void *log_context;
+    plan_allocator allocator; /* zero = malloc and free */
+    const char *weights_folder; /* for plans with --weights=reference: where the model's files lie; NULL = the plan's own folder */
+    uint64_t fail_call;       /* host target, tests: the n-th driver call from now fails (0 = none) */
+} plan_options;
+#define PLAN_OPTIONS_INIT { sizeof(plan_options), NULL, 0, 0, NULL, NULL, { NULL, NULL, NULL }, NULL, 0 }
+
+/* Counters of a session, or of the driver; all monotonic, except the bytes. */
+typedef struct plan_counters {
+    uint64_t captures;            /* graphs instantiated */
+    uint64_t replays;             /* steps run by a graph */
+    uint64_t graph_launches;      /* graphs launched (one for each segment of a step) */
+    uint64_t eager_launches;      /* kernels launched without a graph */
+    uint64_t invalidations;       /* graphs dropped because an address or option changed */
+    uint64_t driver_allocations;  /* device or pinned allocations by this plan's driver, since load */
+    uint64_t driver_synchronisations;
+    uint64_t driver_copies;       /* copies that the host issued */
+    uint64_t device_bytes;        /* device bytes that this session holds now */
+} plan_counters;
+
+/* What a plan's buffer looks like from outside. Strings live as long as the plan. */
+typedef struct plan_tensor {
+    const char *name;
+    plan_dtype dtype;
+    int rank;
+    int64_t dims[8];     /* present extents in a session; upper bounds from plan_* queries */
+    int64_t strides[8];  /* in elements: buffers are laid out for the capacity */
+    size_t bytes;        /* size of the whole buffer */
+    int feed;            /* inputs: 0 the caller writes it; else PLAN_FEED_*: the device writes it in the steady state */
+} plan_tensor;
+enum { PLAN_FEED_CALLER = 0, PLAN_FEED_TOKEN = 1, PLAN_FEED_ONES = 2, PLAN_FEED_POSITION = 3,
+       PLAN_FEED_LENGTH = 4, PLAN_FEED_WRITE_INDEX = 5 };
+
+/* The text of the last error on this thread; "" after a success. Valid until the thread's next call. */
+PLAN_API const char *plan_error_message(void);
+PLAN_API const char *plan_status_name(plan_status status);
+PLAN_API const char *plan_version(void);
+
+/* Maps and checks PATH, loads code and weights onto the device. On failure *OUT is NULL.
+ * Errors: ARGUMENT, FILE, FORMAT, TARGET, MEMORY, DRIVER. Thread-safe. */
+PLAN_API plan_status plan_load(const char *path, const plan_options *options, plan **out);
+/* The same from memory; BYTES must stay valid and unchanged until plan_free. */
+PLAN_API plan_status plan_load_memory(const void *bytes, size_t size, const plan_options *options, plan **out);
+/* Frees the plan. NULL is allowed. All sessions must be closed before: otherwise STATE, and nothing is freed. */
+PLAN_API plan_status plan_free(plan *p);
+
+PLAN_API const char *plan_target(const plan *p);       /* "host", or "sm_90a (NVIDIA H200)" and the like */
+PLAN_API int64_t plan_capacity(const plan *p);         /* rows of the growing state; 0 = nothing grows */
+PLAN_API int64_t plan_prefill_limit(const plan *p);    /* longest prefill chunk; 0 = no prefill signature */
+PLAN_API int plan_has_sampling(const plan *p);         /* 1 = a sampling tail is compiled in */
+PLAN_API plan_status plan_weight_bytes(const plan *p, uint64_t *out); /* device bytes shared by all sessions */
+PLAN_API int plan_input_count(const plan *p, const char *signature);
+PLAN_API plan_status plan_input(const plan *p, const char *signature, int index, plan_tensor *out);
+PLAN_API int plan_output_count(const plan *p, const char *signature);
+PLAN_API plan_status plan_output(const plan *p, const char *signature, int index, plan_tensor *out);
+PLAN_API int plan_state_count(const plan *p);
+PLAN_API plan_status plan_state(const plan *p, int index, plan_tensor *out);
+/* Writes the launches and bytes read and written in one step at the given position; for reports. */
+PLAN_API plan_status plan_step_cost(const plan *p, const char *signature, int64_t position, int64_t tokens,
+                                    uint64_t *launches, uint64_t *bytes);
+
+/* Opens a session: all its memory is allocated here and never again. State starts as zeros, position 0.
+ * STREAM is a CUstream (NULL: the session makes its own); the host target ignores it. */
+PLAN_API plan_status plan_session_open(plan *p, void *stream, plan_session **out);
+/* Loads functions and touches what a first launch would load lazily. Executes nothing of the model; no state changes. */
+PLAN_API plan_status plan_session_warm(plan_session *s);
+/* Builds and instantiates one graph for each segment of each signature. Executes nothing. Requires warm. */
+PLAN_API plan_status plan_session_capture(plan_session *s);
+/* Waits for the session's work, then frees it. NULL is allowed. */
+PLAN_API plan_status plan_session_close(plan_session *s);
+
+/* Feeds N token ids (N may exceed the prefill range: it is split into chunks) and computes the logits of the last.
+ * With a sampling tail, the token that follows is sampled on the device. Errors: RANGE (id below 0), CAPACITY, STATE. */
+PLAN_API plan_status plan_session_prefill(plan_session *s, const int64_t *ids, size_t n);
+/* Replays STEPS decode steps without the host in between. With a sampling tail each step takes the token of the one
+ * before; without one only STEPS = 1 is allowed and the token is the one that plan_session_set_token wrote.
+ * Asynchronous: returns when the launches are queued. Errors: CAPACITY (nothing is launched), STATE, METADATA. */
+PLAN_API plan_status plan_session_replay(plan_session *s, int64_t steps);
+/* The same launches without graphs, one by one. */
+PLAN_API plan_status plan_session_eager(plan_session *s, int64_t steps);
+/* 1: prefill uses eager launches too (for comparison); 0: graphs. */
+PLAN_API plan_status plan_session_set_eager(plan_session *s, int eager);
+/* Runs SIGNATURE once; SYMBOLS are the values of its ranged symbols that the caller decides (name, value pairs).
+ * For models that are no decoders. */
+PLAN_API plan_status plan_session_run(plan_session *s, const char *signature, const char *const *names,
+                                      const int64_t *values, int count);
+PLAN_API plan_status plan_session_wait(plan_session *s);
+
+/* The next decode step's token. */
+PLAN_API plan_status plan_session_set_token(plan_session *s, int64_t token);
+/* Copies the last N sampled tokens, oldest first; waits for the session. N beyond what was sampled: RANGE.
+ * The ring holds the last 65536. */
+PLAN_API plan_status plan_session_tokens(plan_session *s, int64_t *out, size_t n);
+PLAN_API plan_status plan_session_token_count(plan_session *s, uint64_t *out);
+
+/* The position: rows of state that are valid. Rewinding is one 8-byte write; a position beyond the present one is RANGE.
+ * Refused with STATE when the plan has state that does not grow (it cannot be rewound), unless POSITION is 0: then
+ * all state is zeroed. */
+PLAN_API plan_status plan_session_position(plan_session *s, int64_t *out);
+PLAN_API plan_status plan_session_rewind(plan_session *s, int64_t position);
+
+/* Writes a caller-fed input (dense, row-major, present extents) into the plan's own buffer. */
+PLAN_API plan_status plan_session_write_input(plan_session *s, const char *signature, const char *name,
+                                              const void *data, size_t bytes);
+/* Binds an input or output to the caller's device address (host address on the host target) for the next capture.
+ * Must cover the buffer's bytes. After capture: BINDING, unless plan_session_recapture is called. */
+PLAN_API plan_status plan_session_bind(plan_session *s, const char *signature, const char *name, void *address, size_t bytes);
+/* Drops the graphs and captures again with the present bindings. */
+PLAN_API plan_status plan_session_recapture(plan_session *s);
+/* Reads an output (dense, row-major). For "logits" of a prefill, *ROWS rows were computed. Waits. */
+PLAN_API plan_status plan_session_read_output(plan_session *s, const char *signature, const char *name,
+                                              void *data, size_t bytes, size_t *written);
+/* The logits of the last token fed, whichever signature computed them, as float32 [vocabulary]. Waits. */
+PLAN_API plan_status plan_session_logits(plan_session *s, float *out, size_t count);
+/* Copies a whole state buffer (capacity-strided, dims as plan_state) to or from the host; waits. */
+PLAN_API plan_status plan_session_read_state(plan_session *s, const char *name, void *data, size_t bytes);
+PLAN_API plan_status plan_session_write_state(plan_session *s, const char *name, const void *data, size_t bytes);
+/* Sets the position after a state was written. */
+PLAN_API plan_status plan_session_set_position(plan_session *s, int64_t position);
+
+PLAN_API plan_status plan_session_counters(plan_session *s, plan_counters *out);
+/* Device time in microseconds of the last replay of STEPS (events on cuda, wall clock on host); waits. */
+PLAN_API plan_status plan_session_time(plan_session *s, int64_t steps, double *microseconds);
+/* Copy bandwidth of the device measured now, bytes a second (read + write), for reports. */
+PLAN_API plan_status plan_measure_bandwidth(plan *p, double *bytes_per_second);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

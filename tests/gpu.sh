@@ -1,0 +1,118 @@
+#!/bin/bash
+# gpu.sh - checks and times plans on a machine with an NVIDIA GPU.
+#   tests/gpu.sh [MODEL_FOLDER...]                    build if needed, compile, then everything below
+#   tests/gpu.sh --prepare FOLDER [MODEL_FOLDER...]   on any machine: programs, plans and goldens into FOLDER (no GPU used)
+#   tests/gpu.sh --from FOLDER                        on the GPU machine: run what --prepare made
+# For each model: tokens and logits against the goldens, captured against eager byte for byte, time per token at context
+# 512; then compute-sanitizer's memcheck, racecheck and initcheck on two of them, where it is installed. Without a GPU
+# all of this counts as skipped. A MODEL_FOLDER holds model.onnx and goldens; default: those of tests/models.sh.
+# GCC_PLAN_CUDA lists the targets to compile for (default sm_80,sm_90a,sm_120,ptx). GCC_PLAN_GPU_SECONDS bounds the whole (900).
+set -uo pipefail
+SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
+BUILD=${BUILD:-$SRC/build}
+MODELS=${MODELS:-${GCC_PLAN_MODELS:-}}
+[ -z "$MODELS" ] && [ -d "$SRC/../shared/models" ] && MODELS=$SRC/../shared/models
+export SRC MODELS
+end=$((SECONDS + ${GCC_PLAN_GPU_SECONDS:-900}))
+timed="mobius-default-f16 genai-int4 mobius-cuda-f16 optimum-plain-f32"
+checked="mobius-default-f16 genai-int4"
+
+prepare= from=
+case ${1:-} in
+--prepare) prepare=${2:?a folder}; shift 2 ;;
+--from) from=$(cd "${2:?a folder}" && pwd) || exit 2; shift 2 ;;
+-*) echo "gpu.sh: unknown option $1" >&2; exit 2 ;;
+esac
+
+make_plans() { # make_plans FOLDER MODEL_FOLDER...
+    local to=$1 name folder; shift
+    if [ $# -eq 0 ]; then
+        for folder in "$SRC"/models/bytes/*/ ${MODELS:+"$MODELS"/bytes/*/}; do
+            [ -e "$folder/model.onnx" ] || continue
+            name=$(basename "$folder")
+            case " ${seen:-} " in *" $name "*) continue ;; esac
+            seen="${seen:-} $name"
+            set -- "$@" "$folder"
+        done
+    fi
+    mkdir -p "$to"
+    [ -x "$BUILD/gcc-plan" ] || "$SRC/scripts/build.sh" "$BUILD" || return 1
+    WORK=$to/work "$SRC/tests/models.sh" --target cuda --compile-only --plans "$to" "$@" || return 1
+    for folder; do
+        name=$(basename "$folder")
+        mkdir -p "$to/$name"
+        cp "$folder"/*.txt "$folder"/logits_*.pb "$to/$name/"
+        case " $timed " in *" $name "*) ;; *) continue ;; esac
+        local model=$folder/model.onnx
+        [ -e "$to/work/$name/model.onnx" ] && model=$to/work/$name/model.onnx
+        "$BUILD/gcc-plan" "$model" -o "$to/$name.greedy.plan" --target "${GCC_PLAN_CUDA:-sm_80,sm_90a,sm_120,ptx}" --sample greedy \
+            >/dev/null || return 1
+    done
+    rm -rf "$to/work"
+    cp "$BUILD/plan-run" "$BUILD/plan-inspect" "$to/" || return 1
+}
+
+if [ -n "$prepare" ]; then
+    make_plans "$prepare" "$@" && du -sh "$prepare"
+    exit
+fi
+
+if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1' && ! ls /usr/local/nvidia/lib*/libcuda.so.1 >/dev/null 2>&1 ||
+    ! ls /dev/nvidia[0-9]* >/dev/null 2>&1 && ! nvidia-smi -L >/dev/null 2>&1; then
+    echo "skip gpu: no NVIDIA driver or device on this machine (verify and check-capture of 11 models, 4 timings, 6 sanitizer runs)"
+    echo "0 passed, 0 failed, 43 skipped"
+    exit 0
+fi
+
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv,noheader 2>/dev/null
+if [ -z "$from" ]; then
+    from=${WORK:-$BUILD/tests/work}/gpu
+    make_plans "$from" "$@" || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+fi
+run=$from/plan-run
+if ! "$run" --version >/dev/null 2>&1; then # made on another system
+    echo "building plan-run here"
+    "$SRC/scripts/build.sh" "$BUILD-gpu" --disable-compiler || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+    cp "$BUILD-gpu/plan-run" "$BUILD-gpu/plan-inspect" "$from/"
+fi
+
+folders=()
+for plan in "$from"/*.cuda.plan; do folders+=("$from/$(basename "$plan" .cuda.plan)"); done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+BUILD=$from WORK=$work timeout $((end - SECONDS)) "$SRC/tests/models.sh" --target cuda --plans "$from" "${folders[@]}" | tee "$work/out"
+read -r passed failed skipped <<<"$(tail -n 1 "$work/out" | tr -c '0-9\n' ' ')"
+case "$passed$failed$skipped" in '' | *[!0-9]*) passed=0 failed=1 skipped=0 ;; esac
+
+echo
+echo "time per token at context 512"
+for name in $timed; do
+    plan=$from/$name.greedy.plan
+    [ -e "$plan" ] || continue
+    if timeout 120 "$run" "$plan" --target cuda --bench --context 512 >"$work/bench" 2>&1; then
+        passed=$((passed + 1)); printf '%-24s ' "$name"; grep -m 1 median "$work/bench" || tail -n 1 "$work/bench"
+    else
+        failed=$((failed + 1)); echo "$name FAILED"; tail -n 5 "$work/bench"
+    fi
+done
+
+echo
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer /usr/local/cuda/compute-sanitizer/compute-sanitizer 2>/dev/null | head -n 1)
+for name in $checked; do
+    plan=$from/$name.greedy.plan
+    [ -e "$plan" ] || continue
+    for tool in memcheck racecheck initcheck; do
+        if [ -z "$sanitizer" ]; then
+            skipped=$((skipped + 1)); echo "skip compute-sanitizer $tool $name: not installed"
+        elif [ $((end - SECONDS)) -lt 20 ]; then
+            skipped=$((skipped + 1)); echo "skip compute-sanitizer $tool $name: the time is up (GCC_PLAN_GPU_SECONDS)"
+        elif timeout $((end - SECONDS)) "$sanitizer" --tool $tool --error-exitcode 9 "$run" "$plan" --target cuda \
+            --prompt-bytes 'The king' --generate 8 >"$work/sanitizer" 2>&1; then
+            passed=$((passed + 1)); echo "compute-sanitizer $tool $name: $(grep -a 'SUMMARY' "$work/sanitizer" | tail -n 1 | sed 's/^=* *//')"
+        else
+            failed=$((failed + 1)); echo "compute-sanitizer $tool $name FAILED"; grep -a '^=' "$work/sanitizer" | head -n 30
+        fi
+    done
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,72 @@
+#!/bin/bash
+# run_cli.sh - the three programs as a person uses them: usage, exit status, one plan by several ways, the committed decoder's text.
+set -uo pipefail
+passed=0 failed=0 skipped=0
+cd "$WORK" || exit 1
+gcc_plan=$BUILD/gcc-plan inspect=$BUILD/plan-inspect run=$BUILD/plan-run
+model=$SRC/models/bytes/mobius-default-f16/model.onnx
+check() { # check NAME COMMAND...
+    local name=$1 out; shift
+    if out=$("$@" 2>&1); then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name"; echo "$out" | tail -n 12; fi
+}
+skip() { skipped=$((skipped + 1)); echo "skip $1: $2"; }
+status_is() { # status_is STATUS COMMAND...
+    local want=$1 got; shift
+    "$@"; got=$?
+    [ "$got" -eq "$want" ] || { echo "exit status: expected $want, found $got"; return 1; }
+}
+for program in gcc-plan plan-inspect plan-run; do
+    check "$program --version" status_is 0 "$BUILD/$program" --version
+    check "$program --help" status_is 0 "$BUILD/$program" --help
+    check "$program without arguments is wrong usage" status_is 2 "$BUILD/$program"
+    check "$program with an unknown option is wrong usage" status_is 2 "$BUILD/$program" --no-such-option
+    check "$program with a missing file" status_is 1 "$BUILD/$program" no-such-file
+done
+documented() { # every option that --help names is in the manual page
+    local option missing=0
+    for option in $("$BUILD/$1" --help | grep -oE '^ *--[a-z-]+' | tr -d ' '); do
+        [ "$option" = --help ] || grep -qF -- "${option//-/\\-}" "$SRC/doc/$1.1" || { echo "$option is not in doc/$1.1"; missing=1; }
+    done
+    return $missing
+}
+for program in gcc-plan plan-inspect plan-run; do check "the manual page has all options of $program" documented "$program"; done
+
+# One input, one plan: whatever the folder, the number of threads, or the detour through text.
+check "compile" "$gcc_plan" "$model" -o a.plan --target host --sample greedy --threads 1
+[ -e a.plan ] || { echo "$passed passed, $((failed + 1)) failed, $skipped skipped"; exit 1; }
+other_folder() { mkdir -p other/place && cp "$model" "$model.data" other/place/ && cd other/place && "$gcc_plan" model.onnx -o b.plan --target host --sample greedy --threads 2 &&
+    cmp b.plan "$WORK/a.plan"; }
+check "2 threads and another folder give the same bytes" other_folder
+through_text() { "$inspect" a.plan --text >a.txt && "$inspect" --assemble a.txt -o c.plan && cmp a.plan c.plan; }
+check "the text form assembles to the same bytes" through_text
+recipe() { "$gcc_plan" "$model" --print-recipe >a.yaml && "$gcc_plan" "$model" -o d.plan --target host --sample greedy --recipe a.yaml && cmp a.plan d.plan; }
+check "the printed recipe gives the same plan" recipe
+one_segment() { "$inspect" a.plan --require-single-segment && "$inspect" a.plan | grep -E '^decode +1 segment, [0-9]+ launches, 0 seams'; }
+check "decode is one segment" one_segment
+why() { "$inspect" a.plan --why attention_mask | tee why.txt; grep -q growing why.txt && grep -q 'present' why.txt; }
+check "--why attention_mask leads from the state pairs to its class" why
+json() { "$inspect" a.plan --json | "$PYTHON" -m json.tool >/dev/null; }
+if [ -n "$PYTHON" ]; then check "--json is JSON" json; else skip "--json is JSON" "no Python environment"; fi
+
+text() { "$run" a.plan --target host --prompt-bytes 'The king' --generate 64 >out.txt 2>err.txt; cat out.txt err.txt; grep -qF ' of England and the rest.' out.txt; }
+check "generated text is the golden text" text
+same_eager() { "$run" a.plan --target host --prompt-bytes 'The king' --generate 64 --eager >eager.txt && diff <(grep -av 'graph launches' out.txt | grep -av ' us' ) <(grep -av 'graph launches' eager.txt | grep -av ' us'); }
+check "eager launches give the same text" same_eager
+steady() { grep -aE '64 graph launches, 0 copies, 0 synchronisations' out.txt err.txt; }
+check "64 tokens cost 64 graph launches and no host work" steady
+bench() { "$run" a.plan --target host --bench --context 64 | tee bench.txt; grep -q median bench.txt; }
+check "--bench" bench
+
+# Nothing half-written.
+no_room() { ! (ulimit -f 64; trap '' XFSZ; "$gcc_plan" "$model" -o full/x.plan --target host) && [ -z "$(ls -A full)" ]; }
+mkdir -p full
+check "a full disk leaves no file and is an error" no_room
+no_folder() { status_is 1 "$gcc_plan" "$model" -o no/such/folder/x.plan --target host; }
+check "a missing output folder is an error" no_folder
+flipped() { "$PYTHON" -c 'd = bytearray(open("a.plan", "rb").read()); d[len(d) // 2] ^= 1; open("bad.plan", "wb").write(d)' &&
+    status_is 1 "$run" bad.plan --target host --prompt-bytes x --generate 1 && status_is 1 "$inspect" bad.plan; }
+if [ -n "$PYTHON" ]; then check "a flipped byte is refused" flipped; else skip "a flipped byte is refused" "no Python environment"; fi
+too_long() { "$run" a.plan --target host --prompt-bytes 'The king' --generate 100000 2>&1 | tee long.txt; grep -qi capacity long.txt; }
+check "generation beyond the capacity is an error that says so" too_long
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

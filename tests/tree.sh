@@ -1,0 +1,31 @@
+#!/bin/bash
+# tree.sh - checks on the source folder itself: every source file is built, every test file is run, scripts parse.
+set -uo pipefail
+cd "${SRC:?}" || exit 1
+passed=0 failed=0
+check() { # check NAME COMMAND...
+    local name=$1 out; shift
+    if out=$("$@" 2>&1); then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name"; echo "$out"; fi
+}
+named_in_makefile() {
+    local file missing=0
+    for file in runtime/*.[ch] plans/*.[ch] compiler/*.[ch] compiler/ops/*.[ch] passes/*.[ch] codegen/*.[ch] \
+        codegen/kernels/*.cu codegen/kernels/*.h tests/unit/*.c; do
+        [ -e "$file" ] || continue
+        case $file in tests/unit/*) file=${file%.c} ;; esac
+        grep -qE "(^|[[:space:]])${file//./\\.}([[:space:]]|\$)" Makefile.am || { echo "$file is not named in Makefile.am"; missing=1; }
+    done
+    return $missing
+}
+scripts_parse() { local file bad=0; for file in .ci/run scripts/*.sh tests/*.sh; do [ ! -e "$file" ] || bash -n "$file" || bad=1; done; return $bad; }
+kernels_ascii() { ! LC_ALL=C grep -n '[^ -~	]' codegen/kernels/*.cu codegen/kernels/*.h runtime/host_abi.h; }
+small_files() { # a person reads them
+    local file; for file in README.md HACKING.md; do [ "$(wc -l <$file)" -le 90 ] || { echo "$file has over 90 lines"; return 1; }; done
+}
+check "every source file is named in Makefile.am" named_in_makefile
+check "every script parses" scripts_parse
+check "kernel texts are ASCII" kernels_ascii
+check "README and HACKING are short" small_files
+check "the manual pages have a name section" grep -L '^.SH NAME' doc/plan.3 doc/gcc-plan.1 doc/plan-run.1 doc/plan-inspect.1
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
