@@ -13,7 +13,7 @@ void *parse_grown(Compilation *c, void *old, uint32_t count, uint32_t *room, siz
         return old;
     uint32_t wanted = *room ? *room * 2 : 64;
     void *fresh = arena_alloc(&c->arena, wanted * size);
-    if (count)
+    if (old)
         memcpy(fresh, old, count * size);
     *room = wanted;
     return fresh;

@@ -255,6 +255,10 @@ static double read_float(Scan *s)
     double f = strtod(s->at, &end);
     if (end == s->at)
         scan_error(s, "expected a number, found '%.20s'", s->at);
+    else if (*end == 'd')
+        end++;
+    else
+        f = (double)strtof(s->at, &end);
     s->at = end;
     return f;
 }

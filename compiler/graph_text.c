@@ -22,12 +22,13 @@
  *   DATA   0xHEX, @FILE:OFFSET+SIZE#CHECKSUM, or both               FILE "": the model itself
  *   FLAGS  !const !in !out !feed=NAME !state=N !proof=N; of nodes !raw !constant !dead !fused=N !inplace=N
  *
- * Uses are counted, defaults of attributes come from the rows. Names that are no plain words stand in double quotes. */
+ * Lines that begin with # are comments. Uses are counted, defaults of attributes come from the rows. Names that are no plain words stand in double quotes. */
 #include "compiler.h"
 #include "dim.h"
 #include "graph.h"
 #include "../runtime/checksum.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,15 +84,17 @@ static void add_dims(Compilation *c, Text *t, const Dim *dims, int count)
     }
 }
 
-/* The shortest of the usual precisions that reads back to the same number, and looks like no integer. */
+/* The shortest text that reads back to the same number, and looks like no integer. Numbers are 32-bit floats, as ONNX's
+ * attributes are; one that is not carries a `d`. */
 static void add_float(Text *t, double f)
 {
     char text[64];
-    int precision = 9;
+    bool single = !isfinite(f) || (fabs(f) <= (double)FLT_MAX && (double)(float)f == f);
+    int precision = 5;
     do
-        snprintf(text, sizeof text, "%.*g", precision, f);
-    while (isfinite(f) && strtod(text, NULL) != f && (precision += 8) <= 17);
-    text_add(t, "%s%s", text, isfinite(f) && !strpbrk(text, ".e") ? ".0" : "");
+        snprintf(text, sizeof text, "%.*g", ++precision, f);
+    while (isfinite(f) && precision < 17 && (single ? (double)strtof(text, NULL) : strtod(text, NULL)) != f);
+    text_add(t, "%s%s%s", text, isfinite(f) && !strpbrk(text, ".e") ? ".0" : "", single ? "" : "d");
 }
 
 /* ---- values */

@@ -54,7 +54,9 @@ static const char *feed_c(Builder *b, const Value *v)
     const char *position = lower_c(b->l, dim_symbol(c, c->position));
     Dim after = dim_add(c, dim_symbol(c, c->position), c->position_step);
     switch (v->feed) {
-    case FEED_ONES: return "1";
+    case FEED_ONES: /* a mask longer than the extent is zero beyond it */
+        if (!v->rank || dim_equal(c, v->dims[v->rank - 1], after)) return "1";
+        return arena_text(&c->arena, "(%s < %s)", axis_index(b, v, v->rank - 1), lower_c(b->l, after));
     case FEED_POSITION: return arena_text(&c->arena, "(%s + %s)", position, v->rank ? axis_index(b, v, v->rank - 1) : "0");
     case FEED_LENGTH: return lower_c(b->l, after);
     case FEED_WRITE_INDEX: return position;

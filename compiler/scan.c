@@ -21,7 +21,7 @@ bool scan_line(Scan *s)
         s->next = end && end[1] ? end + 1 : NULL;
         if (end)
             *end = 0;
-        if (!scan_at_end(s))
+        if (!scan_at_end(s) && *s->line != '#')
             return true;
     }
     return false;
@@ -205,7 +205,9 @@ Dim scan_dim(Scan *s)
     const char *text = arena_copy(&s->c->arena, s->at);
     uint32_t symbols = s->c->symbol_count;
     Dim d = 0;
-    if (strcmp(text, "?") != 0) {
+    if (!strcmp(text, "-9223372036854775808")) { /* dim_parse negates what it read, and this has no positive */
+        d = dim_const(s->c, INT64_MIN);
+    } else if (strcmp(text, "?") != 0) {
         d = dim_parse(s->c, text, &error);
         if (!d)
             scan_error(s, "dim '%s': %s", text, error ? error : "it is too large");

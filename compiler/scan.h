@@ -16,7 +16,8 @@ typedef struct Scan {
 
 /* TEXT is cut into lines in place; it must be zero-terminated. */
 void scan_begin(Scan *s, Compilation *c, char *text, const char *file);
-bool scan_line(Scan *s); /* to the next line that is not empty; false at the end or after an error */
+/* To the next line that is neither empty nor a comment (#); false at the end or after an error. */
+bool scan_line(Scan *s);
 void scan_error(Scan *s, const char *format, ...); /* "FILE: line 3, column 7: ..." */
 
 bool scan_take(Scan *s, const char *text);   /* skips blanks; true and past it when TEXT is next */

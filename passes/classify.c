@@ -126,6 +126,23 @@ static void count_position(Compilation *c)
                                               "position := position + %s each step", dim_text(c, c->position_step));
 }
 
+/* An input that the device fills with ones up to the present extent is as long as that extent, unless the graph says
+ * otherwise. */
+static bool fed_lengths(Compilation *c)
+{
+    if (!c->position) return true;
+    Dim after = dim_add(c, dim_symbol(c, c->position), c->position_step);
+    for (uint32_t i = 0; i < c->graph.input_count; i++) {
+        const Value *v = &c->graph.values[c->graph.inputs[i]];
+        Sym s;
+        if (v->feed != FEED_ONES || v->rank < 1) continue;
+        Dim length = dim_resolve(c, v->dims[v->rank - 1]);
+        if (!single_symbol(c, length, &s) || s == c->sequence || s == c->position || s == c->batch) continue;
+        if (!dim_equate(c, NULL, "the device writes ones up to the present extent", length, after)) return false;
+    }
+    return true;
+}
+
 /* ---- symbols of inputs */
 
 static bool input_dim(Compilation *c, Sym s, const Value **value, int *axis)
@@ -202,6 +219,7 @@ bool pass_classify(Compilation *c)
         if (!c->sequence && single_symbol(c, step, &s)) c->sequence = s;
         c->symbols[c->position].slot = 0;
     }
+    if (!fed_lengths(c)) return false;
     classify_symbols(c);
     prove_inputs(c);
     return !diag_failed(c);

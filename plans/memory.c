@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a buffer takes: buffers begin at multiples of PLAN_ALIGN. */
+static uint64_t align_up(uint64_t bytes) {
+    return bytes + (PLAN_ALIGN - bytes % PLAN_ALIGN) % PLAN_ALIGN;
+}
+
 typedef struct bounds {
     uint64_t peak;  /* largest end of a buffer */
     uint64_t lower; /* largest sum of the buffers alive at one launch */
@@ -30,9 +35,9 @@ static int measure(const plan_view *v, const uint32_t *order, uint32_t count, ui
     for (uint32_t i = 0; i < count; i++) {
         const plan_buffer_record *a = &v->buffers[order[i]];
         uint64_t end = a->offset + a->bytes;
-        if (end > out->peak) out->peak = end;
-        if (a->first < launches) change[a->first] += a->bytes;
-        if (a->last < launches) change[a->last + 1] -= a->bytes; /* wraps; the sums do not */
+        if (align_up(end) > out->peak) out->peak = align_up(end);
+        if (a->first < launches) change[a->first] += align_up(a->bytes);
+        if (a->last < launches) change[a->last + 1] -= align_up(a->bytes); /* wraps; the sums do not */
         for (uint32_t k = i + 1; k < count && v->buffers[order[k]].offset < end; k++) {
             const plan_buffer_record *b = &v->buffers[order[k]];
             if (b->bytes && b->first <= a->last && a->first <= b->last) out->overlaps++;

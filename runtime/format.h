@@ -134,7 +134,7 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     F(uint32_t, FIRST, node) F(uint32_t, COUNT, node_count) \
     F(uint32_t, FIRST, value) F(uint32_t, COUNT, value_count) \
     F(uint64_t, INT, arena_bytes)       /* peak of this signature in the arena */ \
-    F(uint64_t, INT, arena_lower_bound) /* largest sum of buffers alive at one launch */ \
+    F(uint64_t, INT, arena_lower_bound) /* largest sum of buffers alive at one launch, each rounded up to PLAN_ALIGN */ \
     F(uint64_t, INT, metadata_offset)   /* its block: begins with the 8-byte fingerprint */ \
     F(uint64_t, INT, metadata_bytes) \
     F(uint64_t, HEX, fingerprint)       /* of box and launch shapes; equals the block's first 8 bytes */
@@ -238,11 +238,12 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     F(uint64_t, INT, offset) F(uint64_t, INT, bytes)
 /* weight_refs: with --weights=reference, where the bytes of region weights come from */
 #define PLAN_RECORD_WEIGHT_REF(F) \
-    F(uint32_t, STR, file) F(uint32_t, ENUM, region) /* weights or load */ \
+    F(uint32_t, STR, file)       /* inside the model's folder; "": the bytes are in section `weights` at file_offset */ \
+    F(uint32_t, ENUM, region)    /* weights or load */ \
     F(uint64_t, INT, file_offset) F(uint64_t, INT, region_offset) F(uint64_t, INT, bytes) \
     F(uint64_t, HEX, checksum)
 /* Section `weights` holds the initialised bytes of region weights, then (aligned to PLAN_ALIGN) those of region load.
- * With --weights=reference it is empty and weight_refs say where the bytes come from. */
+ * With --weights=reference, weight_refs say where the bytes come from; the section holds those with file "". */
 
 #define PLAN_FIELD(type, kind, name) type name;
 #define PLAN_STRUCT(upper, lower, size) \

@@ -240,7 +240,7 @@ static plan_status find_logits(const plan_session *s, uint32_t *signature, uint3
 }
 
 static plan_status logits(plan_session *s, float *out, size_t count) {
-    uint32_t signature, binding;
+    uint32_t signature = PLAN_NONE, binding = PLAN_NONE;
     layout l;
     plan_driver *d = s->p->driver;
     plan_status status = find_logits(s, &signature, &binding);

@@ -28,6 +28,7 @@ static plan_status check_regions(const plan_view *v, const plan_report *r) {
     return PLAN_OK;
 }
 
+/* With weight_refs the section holds what they name with file "". */
 static plan_status check_weights(const plan_view *v, const plan_report *r) {
     uint64_t weights = v->regions[PLAN_REGION_WEIGHTS].initialised, load = v->regions[PLAN_REGION_LOAD].initialised;
     uint64_t expected = weights;
@@ -35,8 +36,7 @@ static plan_status check_weights(const plan_view *v, const plan_report *r) {
         expected += (PLAN_ALIGN - expected % PLAN_ALIGN) % PLAN_ALIGN;
         expected += load;
     }
-    if (v->weight_ref_count) expected = 0;
-    if (v->weights_size != expected)
+    if (v->weight_ref_count == 0 && v->weights_size != expected)
         return plan_view_fail(r, "weights: expected %" PRIu64 " bytes (what the regions say is initialised), found %"
                               PRIu64, expected, v->weights_size);
     return PLAN_OK;
@@ -348,7 +348,7 @@ static plan_status check_proofs(const plan_view *v, const plan_report *r) {
 
 /* A path that stays inside the model's folder: relative, without "..". */
 static int leaves_folder(const char *path) {
-    if (path[0] == '\0' || path[0] == '/' || strnlen(path, PATH_LIMIT) == PATH_LIMIT) return 1;
+    if (path[0] == '/' || strnlen(path, PATH_LIMIT) == PATH_LIMIT) return 1;
     for (const char *part = path;; part = strchr(part, '/') + 1) {
         if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0')) return 1;
         if (!strchr(part, '/')) return 0;
@@ -369,6 +369,10 @@ static plan_status check_weight_refs(const plan_view *v, const plan_report *r) {
             return plan_view_fail(r, "weight_refs[%" PRIu32 "].region_offset: expected inside the %" PRIu64
                                   " initialised bytes of region %s, found %" PRIu64 " bytes at %" PRIu64, i, size,
                                   REGION_NAME(w->region), w->bytes, w->region_offset);
+        if (!w->file && (w->file_offset > v->weights_size || w->bytes > v->weights_size - w->file_offset))
+            return plan_view_fail(r, "weight_refs[%" PRIu32 "].file_offset: expected inside the %" PRIu64
+                                  " bytes of section weights, found %" PRIu64 " bytes at %" PRIu64, i, v->weights_size,
+                                  w->bytes, w->file_offset);
         if (w->file_offset > INT64_MAX || w->bytes > INT64_MAX - w->file_offset)
             return plan_view_fail(r, "weight_refs[%" PRIu32 "].file_offset: expected an end below 2^63, found %" PRIu64
                                   " bytes at %" PRIu64, i, w->bytes, w->file_offset);

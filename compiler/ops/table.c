@@ -5,10 +5,12 @@
 
 #include <string.h>
 
-extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention;
+extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
+    ops_gqa;
 
 static const OpFamily *const families[] = {
     &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
+    &ops_gqa,
 };
 
 static const char *plain_domain(const char *domain)
@@ -293,19 +295,29 @@ bool node_check_types(Compilation *c, Node *n)
 
 /* ---- --ops */
 
+static void print_set(FILE *out, const char *name, uint32_t dtypes)
+{
+    fprintf(out, "%s", name);
+    const char *between = *name ? "=" : "";
+    for (int t = 1; t < 32; t++)
+        if (dtypes >> t & 1) {
+            fprintf(out, "%s%s", between, dtype_name((DType)t));
+            between = ",";
+        }
+}
+
+/* Classes, or, when there are none, the dtypes of the inputs. */
 static void print_dtypes(FILE *out, const Schema *s)
 {
+    uint32_t fixed = 0;
     for (int k = 0; k < s->class_count; k++) {
-        fprintf(out, "%s%s=", k ? " " : "", s->classes[k].name);
-        const char *between = "";
-        for (int t = 1; t < 32; t++)
-            if (s->classes[k].dtypes >> t & 1) {
-                fprintf(out, "%s%s", between, dtype_name((DType)t));
-                between = ",";
-            }
+        fputs(k ? " " : "", out);
+        print_set(out, s->classes[k].name, s->classes[k].dtypes);
     }
+    for (int i = 0; i < s->input_count; i++)
+        fixed |= s->inputs[i].fixed ? 1u << s->inputs[i].fixed : 0;
     if (!s->class_count)
-        fputs("-", out);
+        print_set(out, fixed ? "" : "any", fixed);
 }
 
 void ops_print(FILE *out)

@@ -1,0 +1,45 @@
+/* dequantize: Y[i] = (X[p] - zero) * scale, elementwise, or gathered by rows (GatherBlockQuantized).
+ *
+ * X is dense, its shape seen as [.., AXIS, INNER] around the axis that the scales follow: element p has the coordinate
+ * p / INNER % AXIS there. Grid: any, threads step over COUNT elements.
+ *   COUNT              elements of Y         SOURCE     expression over i: the element of X; -1 gives 0
+ *   AXIS INNER         extents               BLOCKS     scales along the axis;  BLOCK elements share one
+ *   MODE               0 one scale, 1 one for each coordinate, 2 one for each block, in the shape of X
+ *   BITS               of an element when X is bytes that hold several, low bits first; 0: X_LD
+ *   ZP                 0 none (ZERO_POINT, a literal), 1 like the scales, 2 like X: rows of ZP_ROW bytes, packed */
+KERNEL(KERNEL_BLOCK)
+{
+    EXTENTS
+    const idx count = COUNT;
+    for (idx i = (idx)BID_X * KERNEL_BLOCK + TID; i < count; i += (idx)GRID_X * KERNEL_BLOCK) {
+        const idx p = SOURCE;
+        if (p < 0) {
+            Y_ST(Y_OFF + i, 0.0f);
+            continue;
+        }
+        const idx inside = p % INNER, along = p / INNER % AXIS, before = p / INNER / AXIS;
+#if MODE == 0
+        const idx s = 0;
+#elif MODE == 1
+        const idx s = along;
+#else
+        const idx s = (before * BLOCKS + along / BLOCK) * INNER + inside;
+#endif
+#if BITS
+        const int q = (X[X_OFF + p * BITS / 8] >> (int)(p * BITS % 8)) & ((1 << BITS) - 1);
+#else
+        const idx q = X_LD(X_OFF + p);
+#endif
+#if ZP == 0
+        const float v = (float)(q - ZERO_POINT);
+#elif ZP == 1
+        const float v = (float)(q - Z_LD(Z_OFF + s));
+#else
+        const idx group = along / BLOCK;
+        const float v = (float)(q - ((Z[Z_OFF + before * ZP_ROW + group * BITS / 8] >> (int)(group * BITS % 8)) & ((1 << BITS) - 1)));
+#endif
+        Y_ST(Y_OFF + i, v * S_LD(S_OFF + s));
+        (void)before;
+        (void)inside;
+    }
+}

@@ -1,0 +1,26 @@
+/* quantize: Y[i] = X[i] / scale, rounded to nearest even, + zero, kept between LOWEST and HIGHEST. X and Y are dense; names as
+ * in dequantize. */
+KERNEL(KERNEL_BLOCK)
+{
+    EXTENTS
+    const idx count = COUNT;
+    for (idx i = (idx)BID_X * KERNEL_BLOCK + TID; i < count; i += (idx)GRID_X * KERNEL_BLOCK) {
+        const idx inside = i % INNER, along = i / INNER % AXIS, before = i / INNER / AXIS;
+#if MODE == 0
+        const idx s = 0;
+#elif MODE == 1
+        const idx s = along;
+#else
+        const idx s = (before * BLOCKS + along / BLOCK) * INNER + inside;
+#endif
+#if ZP == 0
+        const float zero = 0.0f;
+#else
+        const float zero = (float)Z_LD(Z_OFF + s);
+#endif
+        const float v = RINTF(X_LD(X_OFF + i) / S_LD(S_OFF + s)) + zero;
+        Y_ST(Y_OFF + i, (int)FMINF(FMAXF(v, LOWEST), HIGHEST));
+        (void)before;
+        (void)inside;
+    }
+}

@@ -1,0 +1,53 @@
+/* run.h - what the files of plan-run share. plan-run is a user of plan.h only. */
+#ifndef PLAN_RUN_H
+#define PLAN_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plan.h"
+
+typedef struct run_options {
+    const char *path;
+    const char *prompt_bytes, *prompt_ids;
+    const char *verify;
+    const char *target;
+    int64_t generate;             /* -1: not asked */
+    int64_t context, warmup, iterations;
+    double tolerance, margin;     /* negative: by the model's type */
+    int threads;
+    bool eager, one_at_a_time, check_capture, bench, counters, json, raw;
+} run_options;
+
+typedef struct run_ids {
+    int64_t *ids;
+    size_t count;
+} run_ids;
+
+/* Prints "PATH: the library's message" and returns 1, the exit status. */
+int run_failed(const run_options *o);
+int run_message(const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 1, 2)))
+#endif
+    ;
+void *run_allocate(size_t count, size_t size); /* zeroed; ends the program when memory ran out */
+/* Opened, warmed and captured; NULL after a message. */
+plan_session *run_open(const run_options *o, plan *p);
+/* The prompt of the options, or an example. 0, or 1 after a message. */
+int run_prompt(const run_options *o, run_ids *out);
+/* Columns of the logits of decode; 0 when there are none. *DTYPE is the coarsest of logits and states. */
+size_t run_vocabulary(const plan *p, plan_dtype *dtype);
+/* Feeds a prompt as the options say. */
+plan_status run_feed(const run_options *o, plan_session *s, const int64_t *ids, size_t count);
+/* One decode step fed with TOKEN. */
+plan_status run_token(const run_options *o, plan_session *s, int64_t token);
+size_t run_argmax(const float *values, size_t count);
+double run_seconds(void);
+
+int run_verify(const run_options *o, plan *p);
+int run_check_capture(const run_options *o, plan *p);
+int run_bench(const run_options *o, plan *p);
+
+#endif

@@ -1,0 +1,278 @@
+"""ops_attention.py - cases for compiler/ops/attention.c and gqa.c."""
+import numpy as np
+
+from op_models import TYPES, Case, Const, random
+
+CONTRIB = "com.microsoft"
+
+
+# ---- Attention
+
+def attention(name, dtype="f32", batch=1, heads=4, kv_heads=2, rows=3, past=0, head=16, vhead=None, flat=True, mask=None, keys=None,
+              nonpad=None, oracle="ort", expected=None, opset=None, **attrs):
+    vhead = vhead or head
+    keys = rows if keys is None else keys
+    def tensor(seed, count, length, width):
+        deep = random(seed, (batch, count, length, width), dtype)
+        return deep.transpose(0, 2, 1, 3).reshape(batch, length, count * width) if flat else deep
+    inputs = [("q", tensor(1, heads, rows, head)), ("k", tensor(2, kv_heads, keys, head)), ("v", tensor(3, kv_heads, keys, vhead))]
+    inputs.append(None if mask is None else ("mask", mask))
+    outputs = ["y"]
+    if past:
+        inputs += [("past_key", random(4, (batch, kv_heads, past, head), dtype)), ("past_value", random(5, (batch, kv_heads, past, vhead), dtype))]
+        outputs += ["present_key", "present_value"]
+    elif nonpad is not None:
+        inputs += [None, None, ("lengths", np.array(nonpad, np.int64))]
+    if flat:
+        attrs.update(q_num_heads=heads, kv_num_heads=kv_heads)
+    if expected is not None:
+        wide = {i[0]: np.asarray(i[1]).astype(np.float32) for i in inputs if i}
+        expected = [expected(wide, heads, kv_heads).astype(TYPES[dtype])]
+    return Case("attention_" + name, "Attention", inputs, outputs, attrs, dtype=dtype, oracle=oracle, expected=expected, opset=opset or 24)
+
+
+def static_cache(causal):
+    """Attention over a cache of fixed length of which a part is valid; causality is at the end of that part."""
+    def compute(x, heads, kv_heads):
+        batch, rows = x["q"].shape[:2]
+        split = lambda t, n: t.reshape(t.shape[0], t.shape[1], n, -1).transpose(0, 2, 1, 3)
+        q, k, v = split(x["q"], heads), split(x["k"], kv_heads), split(x["v"], kv_heads)
+        k, v = np.repeat(k, heads // kv_heads, 1), np.repeat(v, heads // kv_heads, 1)
+        scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+        for b in range(batch):
+            total = int(x["lengths"][b])
+            for i in range(rows):
+                scores[b, :, i, total - rows + i + 1 if causal else total:] = -np.inf
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        y = (weights / weights.sum(-1, keepdims=True)) @ v
+        return y.transpose(0, 2, 1, 3).reshape(batch, rows, -1)
+    return compute
+
+
+def causal_with_mask(rows, past, dtype="f32"):
+    mask = np.random.default_rng(9).random((1, 1, rows, past + rows)) < 0.7
+    mask[..., 0] = True
+    return mask
+
+
+def attentions():
+    for dtype in ("f32", "f16", "bf16"):
+        yield attention("plain_" + dtype, dtype)
+        yield attention("causal_past_" + dtype, dtype, past=5, is_causal=1)
+        yield attention("decode_" + dtype, dtype, rows=1, past=300, head=64, is_causal=1)
+        yield attention("additive_" + dtype, dtype, past=4, mask=random(8, (1, 4, 3, 7), dtype))
+        yield attention("bool_causal_" + dtype, dtype, past=4, mask=causal_with_mask(3, 4), is_causal=1)
+        yield attention("static_" + dtype, dtype, batch=2, rows=1, keys=40, nonpad=[7, 40], is_causal=1, expected=static_cache(True))
+    for flat in (True, False):
+        label = "3d" if flat else "4d"
+        yield attention("heads_" + label, flat=flat, heads=6, kv_heads=3, past=2, is_causal=1)
+        yield attention("batch_" + label, flat=flat, batch=3, past=2, is_causal=1)
+        yield attention("cross_" + label, flat=flat, rows=3, keys=9)
+        yield attention("vhead_" + label, flat=flat, head=24, vhead=16, past=3, oracle="onnx")
+    for head in (4, 20, 64, 96, 128, 256):
+        yield attention("head%d" % head, head=head, past=70, is_causal=1)
+    yield attention("long", rows=2, past=1030, head=32, is_causal=1)
+    yield attention("scale", past=2, scale=0.3)
+    yield attention("softcap", past=2, softcap=2.0, oracle="onnx")
+    yield attention("softcap_mask", past=2, softcap=2.0, mask=causal_with_mask(3, 2), oracle="onnx")
+    yield attention("mask_2d", past=4, mask=random(8, (3, 7)))
+    yield attention("mask_heads", batch=2, past=4, mask=random(8, (1, 4, 3, 7)))
+    yield attention("mask_batch", batch=2, past=4, mask=random(8, (2, 1, 3, 7)))
+    yield attention("mask_one_row", past=4, mask=random(8, (1, 1, 1, 7)), oracle="onnx")
+    yield attention("mask_short", past=4, mask=random(8, (3, 5)), oracle="onnx")
+    dead = np.ones((1, 1, 3, 7), bool)
+    dead[0, 0, 1] = False
+    yield attention("masked_row_0", past=4, mask=dead, expected=None)
+    huge = np.zeros((1, 1, 3, 7), np.float32)
+    huge[..., 3:] = np.finfo(np.float32).min
+    yield attention("mask_lowest", past=4, mask=huge)
+    yield attention("static_rows", batch=2, rows=3, keys=12, nonpad=[5, 12], is_causal=1, expected=static_cache(True))
+    yield attention("static_plain", batch=2, rows=3, keys=12, nonpad=[5, 12], expected=static_cache(False))
+    yield attention("since_23", past=4, is_causal=1, opset=23)
+
+
+# ---- GroupQueryAttention
+
+def tables(length, half, dtype):
+    angle = np.outer(np.arange(length), 1.0 / 100.0 ** (np.arange(half) / half))
+    return np.cos(angle).astype(np.float32).astype(TYPES[dtype]), np.sin(angle).astype(np.float32).astype(TYPES[dtype])
+
+
+def rotate(x, positions, cosine, sine, interleaved):
+    """x [B, heads, S, D]; positions [B, S]."""
+    half = cosine.shape[1]
+    c, s = cosine.astype(np.float32)[positions][:, None], sine.astype(np.float32)[positions][:, None]
+    y = x.copy()
+    first = slice(0, 2 * half, 2) if interleaved else slice(0, half)
+    second = slice(1, 2 * half, 2) if interleaved else slice(half, 2 * half)
+    a, b = x[..., first], x[..., second]
+    y[..., first], y[..., second] = a * c - b * s, a * s + b * c
+    return y
+
+
+def gqa(name, dtype="f32", batch=1, heads=4, kv_heads=2, rows=1, past=5, head=16, packed=False, rotary=False, table=64, half=None, positions=None,
+        lengths=None, total=None, buffer=None, bias=None, sink=None, norms=False, oracle="ort", expected=None, scalar=False, **attrs):
+    def tensor(seed, count):
+        return random(seed, (batch, rows, count * head), dtype)
+    q, k, v = tensor(1, heads), tensor(2, kv_heads), tensor(3, kv_heads)
+    inputs = [("q", np.concatenate([q, k, v], -1)), None, None] if packed else [("q", q), ("k", k), ("v", v)]
+    stored = past if buffer is None else buffer
+    inputs += [("past_key", random(4, (batch, kv_heads, stored, head), dtype)), ("past_value", random(5, (batch, kv_heads, stored, head), dtype))]
+    if not stored:
+        inputs[-2:] = [None, None]
+    lengths = np.full((batch,), past + rows - 1, np.int32) if lengths is None else np.array(lengths, np.int32)
+    total = np.int32(past + rows if total is None else total)
+    inputs += [("seqlens_k", np.int32(lengths[0]).reshape(()) if scalar else lengths), Const(total)]
+    if rotary:
+        cosine, sine = tables(table, half or head // 2, dtype)
+        inputs += [Const(cosine), Const(sine)]
+        attrs["do_rotary"] = 1
+    else:
+        inputs += [None, None]
+    inputs += [None if positions is None else ("positions", np.array(positions, np.int64)), None if bias is None else ("bias", bias)]
+    inputs += [None if sink is None else Const(sink), None, None]
+    inputs += [Const(random(6, (head,), dtype)), Const(random(7, (head,), dtype))] if norms else []
+    attrs.update(num_heads=heads, kv_num_heads=kv_heads)
+    shapes = ["y", "present_key", "present_value"]
+    if expected is not None:
+        expected = gqa_by_hand(inputs, attrs, dtype, q, k, v, past, lengths)
+    return Case("gqa_" + name, "GroupQueryAttention", inputs, shapes, attrs, CONTRIB, dtype=dtype, oracle=oracle, expected=expected)
+
+
+def gqa_by_hand(inputs, attrs, dtype, q, k, v, past, lengths):
+    """For what onnxruntime's CPU kernel refuses: head norms. One past for all sequences. Rounds where the unfused graph does."""
+    def split(t, n):
+        return t.astype(np.float32).reshape(t.shape[0], t.shape[1], n, -1).transpose(0, 2, 1, 3)
+    round_to = lambda t: t.astype(TYPES[dtype]).astype(np.float32)
+    heads, kv_heads = attrs["num_heads"], attrs["kv_num_heads"]
+    q, k, v = split(q, heads), split(k, kv_heads), split(v, kv_heads)
+    if len(inputs) > 14 and inputs[14]:
+        for index, weight in ((0, inputs[14].array), (1, inputs[15].array)):
+            t = (q, k)[index]
+            t = t / np.sqrt((t * t).mean(-1, keepdims=True) + attrs.get("qk_norm_epsilon", 1e-6)) * weight.astype(np.float32)
+            q, k = (round_to(t), k) if index == 0 else (q, round_to(t))
+    rows = q.shape[2]
+    if attrs.get("do_rotary"):
+        at = np.broadcast_to(np.arange(past, past + rows), (q.shape[0], rows))
+        cosine, sine = inputs[7].array, inputs[8].array
+        q, k = (round_to(rotate(t, at, cosine, sine, attrs.get("rotary_interleaved", 0))) for t in (q, k))
+    k = np.concatenate([inputs[3][1].astype(np.float32), k], 2)
+    v = np.concatenate([inputs[4][1].astype(np.float32), v], 2)
+    scores = q @ np.repeat(k, heads // kv_heads, 1).transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+    for i in range(rows):
+        scores[:, :, i, past + i + 1:] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = (weights / weights.sum(-1, keepdims=True)) @ np.repeat(v, heads // kv_heads, 1)
+    return [t.astype(TYPES[dtype]) for t in (y.transpose(0, 2, 1, 3).reshape(y.shape[0], rows, -1), k, v)]
+
+
+def gqas():
+    for dtype in ("f32", "f16", "bf16"):
+        yield gqa("decode_" + dtype, dtype)
+        yield gqa("prefill_" + dtype, dtype, rows=6, past=0)
+        yield gqa("rotary_" + dtype, dtype, rotary=True, past=9)
+        yield gqa("packed_rotary_" + dtype, dtype, rotary=True, packed=True, past=200, table=256, head=64, heads=14)
+        yield gqa("norms_" + dtype, dtype, rotary=True, rows=2, norms=True, expected=True, qk_norm_epsilon=1e-6)
+    yield gqa("packed_prefill", rows=5, past=0, packed=True, rotary=True)
+    yield gqa("interleaved", rotary=True, rotary_interleaved=1)
+    yield gqa("partial", rotary=True, head=64, half=8)
+    yield gqa("partial_interleaved", rotary=True, head=64, half=8, rotary_interleaved=1)
+    yield gqa("window", past=20, local_window_size=8)
+    yield gqa("window_prefill", rows=12, past=0, local_window_size=4, rotary=True)
+    yield gqa("softcap", past=20, softcap=1.5)
+    yield gqa("scale", past=20, scale=0.7)
+    yield gqa("smooth", past=20, smooth_softmax=1)
+    yield gqa("sink", past=20, sink=random(11, (4,)))
+    yield gqa("bias", past=5, rows=1, bias=random(12, (1, 4, 1, 6)))
+    yield gqa("bias_shared", batch=2, past=5, bias=random(12, (1, 1, 1, 6)))
+    yield gqa("positions", rotary=True, positions=[[5]])
+    yield gqa("batch", batch=3, past=7)
+    yield gqa("batch_lengths", batch=2, past=7, lengths=[7, 4], rotary=True)
+    yield gqa("norms_plain", rows=3, norms=True, expected=True)
+    for head in (8, 64, 96, 128, 256):
+        yield gqa("head%d" % head, head=head, past=150, heads=8, kv_heads=2)
+    yield gqa("column_lengths", batch=2, lengths=[[5], [5]])
+
+
+def gqa_vectors():
+    """facts/operators.md section D: two query heads, one key head, all ones, past values 5, new value 2."""
+    ones = lambda *shape: np.ones(shape, np.float32)
+    for name, stored in (("grown", 2), ("buffer", 4)):
+        past_value = np.full((1, 1, stored, 8), 5, np.float32)
+        key, value = ones(1, 1, max(stored, 3), 8), np.full((1, 1, max(stored, 3), 8), 5, np.float32)
+        value[0, 0, 2] = 2
+        yield Case("gqa_vector_" + name, "GroupQueryAttention",
+                   [("q", ones(1, 1, 16)), ("k", ones(1, 1, 8)), ("v", 2 * ones(1, 1, 8)), ("past_key", ones(1, 1, stored, 8)),
+                    ("past_value", past_value), ("seqlens_k", np.array([2], np.int32)), Const(np.int32(3))],
+                   ["y", "present_key", "present_value"], {"num_heads": 2, "kv_num_heads": 1}, CONTRIB,
+                   expected=[4 * ones(1, 1, 16), key, value])
+
+
+# ---- RotaryEmbedding
+
+def rotary(name, domain, dtype="f32", shape=(2, 3, 64), heads=4, half=None, interleaved=0, positions=None, table=16, oracle="ort", **attrs):
+    head = shape[-1] if len(shape) == 4 else shape[-1] // heads
+    rows = shape[2] if len(shape) == 4 else shape[1]
+    half = half or head // 2
+    cosine, sine = tables(table, half, dtype)
+    x = ("x", random(1, shape, dtype))
+    attrs["interleaved"] = interleaved
+    if len(shape) == 3:
+        attrs["num_heads"] = heads
+    if 2 * half != head:
+        attrs["rotary_embedding_dim"] = 2 * half
+        attrs["num_heads"] = heads
+    if positions is None:
+        cosine, sine = (np.stack([t[:rows]] * shape[0]) for t in (cosine, sine))
+        inputs = [x, ("cos", cosine), ("sin", sine)]
+    elif domain:
+        inputs = [x, ("ids", np.array(positions, np.int64)), Const(cosine), Const(sine)]
+    else:
+        inputs = [x, Const(cosine), Const(sine), ("ids", np.array(positions, np.int64))]
+    return Case("rotary_" + name, "RotaryEmbedding", inputs, ["y"], attrs, domain, dtype=dtype, oracle=oracle)
+
+
+def rotaries():
+    ids = [[0, 3, 7], [2, 1, 15]]
+    for dtype in ("f32", "f16", "bf16"):
+        for interleaved in (0, 1):
+            label = "%s_%s" % ("pairs" if interleaved else "halves", dtype)
+            yield rotary("standard_" + label, "", dtype, interleaved=interleaved, positions=ids, oracle="onnx")
+            yield rotary("contrib_" + label, CONTRIB, dtype, interleaved=interleaved, positions=ids)
+    for domain in ("", CONTRIB):
+        label = "contrib" if domain else "standard"
+        oracle = "ort" if domain else "onnx"
+        yield rotary(label + "_4d", domain, shape=(2, 4, 3, 16), positions=ids, oracle=oracle)
+        yield rotary(label + "_partial", domain, half=4, positions=ids, oracle=oracle)
+    yield rotary("standard_no_ids", "", oracle="onnx")
+    yield rotary("standard_no_ids_4d", "", shape=(2, 4, 3, 16), oracle="onnx")
+    yield rotary("contrib_offset", CONTRIB, positions=[4])
+    yield Case("rotary_vector", "RotaryEmbedding",
+               [("x", np.array([[[[1, 2, 3, 4]]]], np.float32)), ("ids", np.array([[1]], np.int64)), Const(np.array([[1, 1], [0, .5]], np.float32)),
+                Const(np.array([[0, 0], [1, .5]], np.float32))], ["y"], {}, CONTRIB, expected=[np.array([[[[-3, -1, 1, 3]]]], np.float32)])
+
+
+# ---- TensorScatter
+
+def scatters():
+    for dtype in ("f32", "f16", "bf16"):
+        cache, update = random(1, (2, 8, 6), dtype), random(2, (2, 3, 6), dtype)
+        yield Case("scatter_%s" % dtype, "TensorScatter", [("cache", cache), ("update", update), ("at", np.array([0, 4], np.int64))], ["y"],
+                   {"axis": 1}, oracle="onnx", dtype=dtype)
+    cache, update, at = random(3, (2, 3, 8, 6)), random(4, (2, 3, 2, 6)), np.array([1, 6], np.int64)
+    yield Case("scatter_4d", "TensorScatter", [("cache", cache), ("update", update), ("at", at)], ["y"], {}, oracle="onnx")
+    yield Case("scatter_default", "TensorScatter", [("cache", cache), ("update", update)], ["y"], {}, oracle="onnx")
+    expected = cache.copy()
+    for b, start in enumerate((1, 7)):
+        for t in range(2):
+            expected[b, :, (start + t) % 8] = update[b, :, t]
+    yield Case("scatter_circular", "TensorScatter", [("cache", cache), ("update", update), ("at", np.array([1, 7], np.int64))], ["y"],
+               {"mode": "circular"}, expected=[expected])
+
+
+def cases():
+    yield from attentions()
+    yield from gqas()
+    yield from gqa_vectors()
+    yield from rotaries()
+    yield from scatters()
