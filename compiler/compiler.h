@@ -225,6 +225,9 @@ struct OpRow {
     /* Rows with OP_APPEND: -1, or the input that output `output` may share its buffer with, and whether that is by
      * appending rows at the extent along *axis (old rows are never written) or by writing anywhere (*append false). */
     int (*inplace)(Compilation *c, const Node *n, int output, int *axis, bool *append);
+    /* Rows that look up a table: the input that is the table (rows along axis 0), and in *index the input that holds the
+     * row numbers, or -1 when they are the positions of the tokens. -1: no table. */
+    int (*lookup)(Compilation *c, const Node *n, int *index);
 };
 /* Each family file exports one table; table.c lists them, and is the only other place that names a family. */
 typedef struct OpFamily { const OpRow *rows; int count; const char *file; } OpFamily;
@@ -423,6 +426,12 @@ bool pass_metadata(Compilation *c);
 bool pass_memory(Compilation *c);
 bool pass_segment(Compilation *c);
 bool pass_emit(Compilation *c);
+
+/* ---- dump.c */
+void dump_launches(Compilation *c, FILE *out);
+void dump_metadata(Compilation *c, FILE *out);
+void dump_memory(Compilation *c, FILE *out);
+void dump_segments(Compilation *c, FILE *out);
 
 /* ---- codegen/: template texts and compilation. */
 typedef struct KernelTemplate { const char *name, *text; } KernelTemplate;

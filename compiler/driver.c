@@ -58,10 +58,10 @@ static const Pass passes[] = {
     {"signature", pass_signature, FACT_DIMS | FACT_CLASSES, 0, FACT_BOXES, print_graph},
     {"fuse", pass_fuse, FACT_DIMS | FACT_CLASSES, 0, FACT_FUSED, print_graph},
     {"alias", pass_alias, FACT_BOXES | FACT_FUSED, 0, FACT_PLACES, print_graph},
-    {"lower", pass_lower, FACT_BOXES | FACT_PLACES, 0, FACT_LAUNCHES, NULL},
-    {"metadata", pass_metadata, FACT_LAUNCHES, 0, FACT_METADATA, NULL},
-    {"memory", pass_memory, FACT_LAUNCHES | FACT_METADATA, 0, FACT_MEMORY, NULL},
-    {"segment", pass_segment, FACT_LAUNCHES | FACT_MEMORY, 0, FACT_SEGMENTS, NULL},
+    {"lower", pass_lower, FACT_BOXES | FACT_PLACES, 0, FACT_LAUNCHES, dump_launches},
+    {"metadata", pass_metadata, FACT_LAUNCHES, 0, FACT_METADATA, dump_metadata},
+    {"memory", pass_memory, FACT_LAUNCHES | FACT_METADATA, 0, FACT_MEMORY, dump_memory},
+    {"segment", pass_segment, FACT_LAUNCHES | FACT_MEMORY, 0, FACT_SEGMENTS, dump_segments},
     {"emit", pass_emit, FACT_MEMORY | FACT_SEGMENTS, 0, FACT_PLAN, NULL},
 };
 
@@ -112,6 +112,7 @@ static Next after_pass(Compilation *c, const Pass *p)
         return STOP;
     }
     if (p->makes & FACT_SEGMENTS) {
+        report_fill(c);
         if (o->require_single_segment && !report_single_segment(c, o->require_signature, stderr))
             return FAILED;
         if (o->check_only)

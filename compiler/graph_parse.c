@@ -264,7 +264,7 @@ bool graph_parse(Compilation *c, const char *text, size_t size, const char *file
     if (size)
         memcpy(copy, text, size);
     scan_begin(&p.s, c, copy, file);
-    if (strlen(copy) != size || !scan_line(&p.s) || strcmp(p.s.line, "gcc-plan-graph 1") != 0) {
+    if (strlen(copy) != size || !scan_line(&p.s) || !scan_take(&p.s, "gcc-plan-graph 1") || !scan_at_end(&p.s)) {
         diag_error(c, "line 1, column 1", "expected 'gcc-plan-graph 1' and lines of text");
         return false;
     }

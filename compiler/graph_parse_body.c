@@ -384,8 +384,8 @@ static void read_node(Parser *p)
     p->g->node_count = index;
     if (n->fused_into == index)
         scan_error(s, "a node is fused into itself");
-    if (!raw && !node_resolve(p->c, n))
-        s->failed = true; /* reported, or collected for ops_report_missing */
+    if (!raw)
+        (void)node_resolve(p->c, n); /* faults are collected: the text is read on, to find them all */
 }
 
 /* `%...` is a node's line when an output list is followed by '=' outside of quotes and brackets. */

@@ -55,7 +55,7 @@ GivenAttr *attrs_given(Reader *r, const Scope *s, const NodeProto *n, const char
     for (size_t i = 0; i < n->n_attribute; i++) {
         const AttributeProto *a = n->attribute[i];
         const char *name = text_or_empty(a->name), *reference = text_or_empty(a->ref_attr_name);
-        if (!*name || !names_add(r->c, &seen, name, 1)) {
+        if (!*name || (n->n_attribute > 1 && !names_add(r->c, &seen, name, 1))) {
             diag_error(r->c, place, *name ? "attribute '%s' occurs twice" : "an attribute has no name", name);
             continue;
         }

@@ -15,8 +15,8 @@ bool work_add(Reader *r, const char *place, uint64_t work)
     if (r->work <= READER_MAX_WORK)
         return true;
     if (r->work - work <= READER_MAX_WORK)
-        diag_error(r->c, place, "the graph is too large once functions are inlined; expected at most %u nodes, inputs, "
-                   "outputs and attributes", READER_MAX_WORK);
+        diag_error(r->c, place, "functions make the graph too large; expected at most %u nodes, inputs, outputs and "
+                   "attributes from them", READER_MAX_WORK);
     return false;
 }
 
@@ -78,7 +78,7 @@ static bool plain_symbol(const char *s)
     if (!isalpha((unsigned char)*s) && *s != '_')
         return false;
     for (; *s; s++)
-        if (!isalnum((unsigned char)*s) && *s != '_')
+        if (!isalnum((unsigned char)*s) && *s != '_' && *s != '.')
             return false;
     return true;
 }
@@ -169,8 +169,8 @@ static const char *place_of(Reader *r, const Scope *s, const NodeProto *n)
     const char *domain = domain_of(n->domain);
     int version = opset_version(r, s, domain);
     const char *suffix = version ? arena_text(&r->c->arena, "-%d", version) : "";
-    return arena_text(&r->c->arena, "node '%s' (%s%s%s%s)", node_name(r, s, n), domain, *domain ? "::" : "",
-                      text_or_empty(n->op_type), suffix);
+    const char *op = *text_or_empty(n->op_type) ? n->op_type : "?";
+    return arena_text(&r->c->arena, "node '%s' (%s%s%s%s)", node_name(r, s, n), domain, *domain ? "::" : "", op, suffix);
 }
 
 static void define_outputs(Reader *r, Scope *s, const NodeProto *n)
@@ -192,7 +192,7 @@ static void read_constant(Reader *r, Scope *s, const NodeProto *n)
 {
     const char *place = place_of(r, s, n);
     int count;
-    if (!work_add(r, place, 1 + n->n_attribute))
+    if (s->call && !work_add(r, place, 1 + n->n_attribute))
         return;
     if (n->n_input || n->n_output != 1 || !*n->output[0]) {
         diag_error(r->c, place, "a Constant has no input and one output; found %zu and %zu", n->n_input, n->n_output);
@@ -234,7 +234,7 @@ static bool node_read(Reader *r, Scope *s, const NodeProto *n)
 {
     const char *domain = domain_of(n->domain), *place = place_of(r, s, n), *op = text_or_empty(n->op_type);
     int version = opset_version(r, s, domain);
-    if (!work_add(r, place, 1 + n->n_input + n->n_output + n->n_attribute))
+    if (s->call && !work_add(r, place, 1 + n->n_input + n->n_output + n->n_attribute))
         return false;
     if (n->n_input > MAX_OPERANDS || n->n_output > MAX_OPERANDS) {
         diag_error(r->c, place, "%zu inputs and %zu outputs are too many; expected at most %u", n->n_input, n->n_output,

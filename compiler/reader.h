@@ -11,7 +11,7 @@
 #include "onnx.pb-c.h"
 
 #define READER_MAX_DEPTH 64       /* subgraphs and function calls within each other */
-#define READER_MAX_WORK 16000000u /* nodes, their inputs, outputs and attributes, after functions are inlined */
+#define READER_MAX_WORK 1000000u /* nodes from functions, with their inputs, outputs and attributes */
 #define READER_MAX_IMPORTS 1000u  /* domains */
 #define READER_MAX_OPSET 27       /* newest version of ai.onnx that is known */
 #define READER_MIN_OPSET 7

@@ -67,7 +67,8 @@ static bool integer_of(Reading *y, const yaml_node_t *n, int64_t *out)
         }
     }
     if (n->type == YAML_SCALAR_NODE && n->data.scalar.length)
-        return wrong(y, n, "expected an integer, found '%.40s'", (const char *)n->data.scalar.value);
+        return wrong(y, n, "expected an integer, found %s'%.40s'",
+                     n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? "" : "the quoted text ", (const char *)n->data.scalar.value);
     return wrong(y, n, "expected an integer, found %s", kind_text(n));
 }
 

@@ -1,7 +1,7 @@
 /* report.c - the report of a compilation, for people and as JSON: from the compilation itself and from `report`, where
  * late passes leave the figures that only they know. */
 #include "report.h"
-#include "compiler.h"
+#include "lower.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -192,7 +192,8 @@ static const char *equation_text(Compilation *c, const Value *v, int axis)
     Dim d = v->dims[axis], solved = dim_resolve(c, d);
     if (!d || !solved || d == solved || v->state)
         return NULL;
-    return arena_text(&c->arena, "%s dim %d \"%s\" = %s (proved)", v->name, axis, dim_text(c, d), dim_text(c, solved));
+    const char *text = dim_text(c, d), *quote = *text == '"' ? "" : "\"";
+    return arena_text(&c->arena, "%s dim %d %s%s%s = %s (proved)", v->name, axis, quote, text, quote, dim_text(c, solved));
 }
 
 static void print_symbols(Compilation *c, FILE *out)
@@ -224,6 +225,8 @@ static void print_signatures(FILE *out)
 {
     for (int i = 0; i < report.signature_count; i++) {
         const SignatureReport *s = &report.signatures[i];
+        if (!s->launches)
+            continue;
         fprintf(out, "%-10s  %d segment%s, %d launch%s, %d seam%s\n", s->name, s->segments, plural(s->segments), s->launches,
                 s->launches == 1 ? "" : "es", s->seam_count, plural(s->seam_count));
         if (s->seams)
@@ -259,6 +262,27 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+void report_fill(Compilation *c)
+{
+    const RegionSizes *r = &c->regions;
+    report.weights = r->bytes[REGION_WEIGHTS];
+    report.state = r->bytes[REGION_STATE];
+    report.arena = r->bytes[REGION_ARENA];
+    report.metadata = r->bytes[REGION_METADATA];
+    report.io = r->bytes[REGION_IO];
+    report.arena_lower = 0;
+    report.signature_count = c->signature_count;
+    report.signatures = NEW_ARRAY(c, SignatureReport, c->signature_count);
+    for (int i = 0; i < c->signature_count; i++) {
+        const Lower *l = c->signatures[i].lower;
+        report.signatures[i].name = c->signatures[i].name;
+        report.signatures[i].launches = l ? l->launch_count : 0;
+        report.signatures[i].segments = l && l->launch_count > 0; /* nothing that is lowered makes a seam yet */
+        if (l && l->arena_lower_bound > report.arena_lower)
+            report.arena_lower = l->arena_lower_bound;
+    }
+}
+
 void report_print(Compilation *c, FILE *out)
 {
     print_model(c, out);
@@ -288,7 +312,7 @@ bool report_single_segment(Compilation *c, const char *name, FILE *out)
         if (name && strcmp(s->name, name) != 0)
             continue;
         found = true;
-        if (s->segments == 1)
+        if (s->segments <= 1)
             continue;
         fprintf(out, "%s: %s has %d segments\n%s", c->file, s->name, s->segments, s->seams ? s->seams : "");
         good = false;

@@ -39,6 +39,8 @@ typedef struct Report {
     double seconds;
 } Report;
 extern Report report; /* of this process's one compilation */
+/* The figures that lowering and memory know; the driver calls it after segment. */
+void report_fill(Compilation *c);
 void report_print(Compilation *c, FILE *out);
 void report_json(Compilation *c, FILE *out);
 /* --require-single-segment: false, and the seams printed, when a signature (all, when NAME is NULL) has more than one. */

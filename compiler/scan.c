@@ -15,14 +15,17 @@ void scan_begin(Scan *s, Compilation *c, char *text, const char *file)
 bool scan_line(Scan *s)
 {
     while (s->next && !s->failed) {
-        s->line = s->at = s->next;
-        s->number++;
-        char *end = strchr(s->line, '\n');
+        char *line = s->next, *end = strchr(line, '\n');
+        s->passed++;
         s->next = end && end[1] ? end + 1 : NULL;
         if (end)
             *end = 0;
-        if (!scan_at_end(s) && *s->line != '#')
-            return true;
+        if (!line[strspn(line, " \t\r")] || *line == '#')
+            continue;
+        s->line = s->at = line;
+        s->number = s->passed;
+        (void)scan_at_end(s);
+        return true;
     }
     return false;
 }

@@ -10,7 +10,8 @@ typedef struct Scan {
     const char *file;
     char *line, *at; /* the present line, zero-terminated, and the place in it */
     char *next;      /* the line after it; NULL at the end */
-    int number;      /* of the line, from 1 */
+    int number;      /* of the present line, from 1; at the end of the text, of its last statement */
+    int passed;      /* lines, comments too */
     bool failed;
 } Scan;
 

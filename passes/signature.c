@@ -60,19 +60,55 @@ static bool apply_ranges(Compilation *c, Signature *s, const SignatureSpec *spec
     return good;
 }
 
+/* Whether V holds the positions of the tokens: the fed input, or a view or cast of it. */
+static bool holds_positions(Compilation *c, const Value *v)
+{
+    for (int hops = 0; v && hops < 16; hops++) {
+        if (v->is_input) return v->feed == FEED_POSITION;
+        if (!v->producer) return false;
+        const Node *n = &c->graph.nodes[v->producer];
+        bool passes = (n->op->facts & OP_VIEW) || ((n->op->facts & OP_POINTWISE) && n->input_count == 1);
+        if (!passes) return false;
+        v = node_input(c, n, 0);
+    }
+    return false;
+}
+
+/* The fewest rows of a table that is looked up by position (rotary tables, learned positions); *node is its reader. */
+static int64_t position_rows(Compilation *c, uint32_t *node)
+{
+    int64_t least = 0, rows;
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        const Node *n = &c->graph.nodes[i];
+        int index = -1, table = n->op->lookup ? n->op->lookup(c, n, &index) : -1;
+        const Value *t = table >= 0 ? node_input(c, n, table) : NULL;
+        if (!t || t->rank < 1 || !dim_is_const(c, dim_resolve(c, t->dims[0]), &rows)) continue;
+        if (index >= 0 && !holds_positions(c, node_input(c, n, index))) continue;
+        if (least && rows >= least) continue;
+        least = rows;
+        *node = i;
+    }
+    return least;
+}
+
+static bool fits(Compilation *c, int64_t rows, const char *place, const char *what)
+{
+    if (!rows || c->capacity <= rows) return true;
+    diag_error(c, place, "capacity %lld is larger than %s; expected at most %lld rows", (long long)c->capacity, what, (long long)rows);
+    return false;
+}
+
 static bool choose_capacity(Compilation *c)
 {
-    int64_t rows = state_rows(c), asked = c->options.capacity ? c->options.capacity : c->recipe.capacity;
+    uint32_t node = 0;
+    int64_t rows = state_rows(c), table = position_rows(c, &node), asked = c->options.capacity ? c->options.capacity : c->recipe.capacity;
     bool grows = false;
     for (int i = 0; i < c->pair_count; i++) grows |= c->pairs[i].growing_axis >= 0;
-    c->capacity = asked ? asked : rows ? rows : grows ? DEFAULT_CAPACITY : 0;
-    if (rows && c->capacity > rows) {
-        diag_error(c, NULL, "capacity %lld is larger than the model's static caches; expected at most %lld rows", (long long)c->capacity,
-                   (long long)rows);
-        return false;
-    }
-    if (!grows && !rows) c->capacity = 0;
-    return true;
+    if (!grows && !rows) return true; /* nothing to fill: no capacity */
+    c->capacity = asked ? asked : rows ? rows : table && table < DEFAULT_CAPACITY ? table : DEFAULT_CAPACITY;
+    if (!asked && table && c->capacity > table) c->capacity = table;
+    const char *place = node ? arena_text(&c->arena, "node '%s'", c->graph.nodes[node].name) : NULL;
+    return fits(c, rows, NULL, "the model's static caches") && fits(c, table, place, "the table that it looks up by position");
 }
 
 static const SignatureSpec *spec_named(Compilation *c, const char *name)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: plan-inspect MODEL.plan [OPTION]...\n"
+    "usage: plan-inspect MODEL.plan [OPTION]...        (\"-\": standard input)\n"
     "       plan-inspect --assemble FILE -o OUT.plan\n"
     "Shows what a plan holds, and why. Without an option: a summary, then the launches of each signature.\n"
     "\n"
@@ -86,7 +86,7 @@ static int parse(options *o, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         const char *value;
         int missing = 0, status = 0;
-        if (only_files || argv[i][0] != '-') {
+        if (only_files || argv[i][0] != '-' || argv[i][1] == '\0') {
             if (o->file) return usage("expected one file, found another", argv[i]);
             o->file = argv[i];
         } else if (strcmp(argv[i], "--") == 0) {

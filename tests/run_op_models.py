@@ -79,6 +79,7 @@ def execute(library, plan, folder, target):
     library.call("plan_load", plan.encode(), ctypes.byref(options), ctypes.byref(handle))
     library.call("plan_session_open", handle, None, ctypes.byref(session))
     library.call("plan_session_warm", session)
+    library.call("plan_session_capture", session)
     for name, array in numbered(folder, "input"):
         data = np.ascontiguousarray(array).tobytes()
         library.call("plan_session_write_input", session, b"main", name.encode(), data, ctypes.c_size_t(len(data)))

@@ -5,17 +5,19 @@
  * assemble to the same bytes. `test_container FILE` writes the plan to FILE instead.
  */
 #include "../../plans/text.h"
-#include "../../plans/writer.h"
 #include "../../runtime/checksum.h"
 #include "../../runtime/container.h"
+#include "example_plan.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-static int passed, failed;
+static int passed, failed, skipped;
 
 static void check(int good, const char *name, const char *detail) {
     printf("%s %s%s%s\n", good ? "ok" : "not ok", name, good || !detail[0] ? "" : ": ", good ? "" : detail);
@@ -27,156 +29,6 @@ static void check_text(const char *found, const char *expected, const char *name
     char detail[1200];
     snprintf(detail, sizeof detail, "expected <%s>, found <%s>", expected, found);
     check(strcmp(found, expected) == 0, name, detail);
-}
-
-/* --- the plan --- */
-
-static uint32_t add_expr(plan_writer *w, uint32_t op, int64_t value) {
-    plan_expr_record e = {op, 0, value};
-    return plan_writer_add(w, PLAN_SECTION_EXPRS, &e);
-}
-
-static void add_proof(plan_writer *w, const char *fact, const char *rule, const char *node, uint32_t because) {
-    plan_proof_record p = {plan_writer_string(w, fact), plan_writer_string(w, rule), plan_writer_string(w, node), because};
-    plan_writer_add(w, PLAN_SECTION_PROOFS, &p);
-}
-
-static void add_symbols(plan_writer *w) {
-    add_proof(w, "past := past + seq each step", "state pair", "", PLAN_NONE);
-    add_proof(w, "present.0.key dim 2 = past + seq", "Concat adds", "layers.0/k_cat", 0);
-    add_proof(w, "past + seq", "broadcast", "model/Where_12", 1);
-    add_expr(w, PLAN_EXPR_CONST, 1);  /* 0 */
-    add_expr(w, PLAN_EXPR_SYMBOL, 1); /* 1: past + seq, three operations */
-    add_expr(w, PLAN_EXPR_SYMBOL, 2);
-    add_expr(w, PLAN_EXPR_ADD, 0);
-    add_expr(w, PLAN_EXPR_CONST, 64); /* 4 */
-    plan_symbol_record symbols[] = {
-        {plan_writer_string(w, "batch"), PLAN_SYMBOL_FIXED, PLAN_NONE, PLAN_NONE, 0, 0},
-        {plan_writer_string(w, "past"), PLAN_SYMBOL_GROWING, PLAN_SLOT_POSITION, 0, 0, 0},
-        {plan_writer_string(w, "seq"), PLAN_SYMBOL_RANGED, PLAN_SLOT_TOKENS, PLAN_NONE, 0, 0},
-        {plan_writer_string(w, "total"), PLAN_SYMBOL_DERIVED, 3, 2, 1, 3},
-    };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) plan_writer_add(w, PLAN_SECTION_SYMBOLS, &symbols[i]);
-    plan_box_record boxes[] = {{0, 0, 1, 1}, {1, 0, 0, 15}, {2, 0, 1, 1}, {0, 0, 1, 1}, {1, 0, 0, 15}, {2, 0, 1, 8}};
-    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) plan_writer_add(w, PLAN_SECTION_BOXES, &boxes[i]);
-}
-
-static void add_regions(plan_writer *w) {
-    static const uint64_t bytes[PLAN_REGION_COUNT] = {4096, 512, 256, 8192, 2048, 2048, 8 * PLAN_RING_TOKENS};
-    for (uint32_t i = 0; i < PLAN_REGION_COUNT; i++) {
-        plan_region_record r = {i, 0, bytes[i], i == PLAN_REGION_WEIGHTS ? 1000 : i == PLAN_REGION_LOAD ? 200 : 0};
-        plan_writer_add(w, PLAN_SECTION_REGIONS, &r);
-    }
-}
-
-static void add_tensors(plan_writer *w) {
-    plan_dim_record dims[] = {{0, 1, 1, 8}, {1, 3, 16, 1}, {0, 1, 1, 1024}, {1, 3, 16, 64}, {4, 1, 64, 1}};
-    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) plan_writer_add(w, PLAN_SECTION_DIMS, &dims[i]);
-    plan_binding_record bindings[] = {
-        {plan_writer_string(w, "input_ids"), PLAN_BINDING_INPUT, PLAN_I64, PLAN_FEED_TOKEN, 0, 1, PLAN_REGION_IO, 0, 0, 256},
-        {plan_writer_string(w, "attention_mask"), PLAN_BINDING_INPUT, PLAN_I64, PLAN_FEED_ONES, 0, 2, PLAN_REGION_IO, 0, 256, 256},
-        {plan_writer_string(w, "logits"), PLAN_BINDING_OUTPUT, PLAN_F32, PLAN_FEED_CALLER, 0, 1, PLAN_REGION_IO, 0, 512, 256},
-    };
-    for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++) plan_writer_add(w, PLAN_SECTION_BINDINGS, &bindings[i]);
-    plan_state_record state = {plan_writer_string(w, "past_key_values.0.key"), plan_writer_string(w, "present.0.key"),
-                               PLAN_F32, 1, PLAN_STATE_APPENDED, 2, 3, 1, 256, 4096};
-    plan_writer_add(w, PLAN_SECTION_STATES, &state);
-    plan_step_record step = {PLAN_SLOT_POSITION, 0, 1, 3};
-    plan_writer_add(w, PLAN_SECTION_STEPS, &step);
-}
-
-static void add_kernels(plan_writer *w) {
-    plan_kernel_record kernels[] = {
-        {plan_writer_string(w, "gemv_0"), plan_writer_string(w, "gemv"), 0, 3, 128, 1},
-        {plan_writer_string(w, "advance_1"), plan_writer_string(w, "advance"), 0, 1, 32, 0}};
-    for (size_t i = 0; i < 2; i++) plan_writer_add(w, PLAN_SECTION_KERNELS, &kernels[i]);
-    uint64_t at = plan_writer_bytes(w, PLAN_SECTION_CODE, "host code", 9);
-    plan_module_record module = {plan_writer_string(w, "host-x86_64"), 0, at, 9};
-    plan_writer_add(w, PLAN_SECTION_MODULES, &module);
-}
-
-/* One signature's three launches, segments, edges, nodes and values. */
-static void add_launches(plan_writer *w, int segments) {
-    uint32_t arg = plan_writer_count(w, PLAN_SECTION_ARGS), access = plan_writer_count(w, PLAN_SECTION_ACCESSES);
-    plan_arg_record args[] = {{PLAN_ARG_POINTER, PLAN_REGION_WEIGHTS, 0}, {PLAN_ARG_I64, 0, 64},
-                              {PLAN_ARG_F32, 0, 0x3f800000}, {PLAN_ARG_POINTER, PLAN_REGION_STATE, 0}};
-    for (size_t i = 0; i < 4; i++) plan_writer_add(w, PLAN_SECTION_ARGS, &args[i]);
-    plan_access_record accesses[] = {{PLAN_ACCESS_READ, PLAN_REGION_WEIGHTS, 0, 1000},
-                                     {PLAN_ACCESS_WRITE, PLAN_REGION_ARENA, 0, 256},
-                                     {PLAN_ACCESS_BOTH, PLAN_REGION_STATE, 0, 32}};
-    for (size_t i = 0; i < 3; i++) plan_writer_add(w, PLAN_SECTION_ACCESSES, &accesses[i]);
-    plan_launch_record launches[] = {
-        {0, 4, 1, 1, 0, plan_writer_string(w, "layers.0/scores"), arg, 3, access, 2, 1000, 256},
-        {0, 8, 2, 1, 1024, plan_writer_string(w, "layers.0/attention"), arg, 3, access, 3, 2000, 512},
-        {1, 1, 1, 1, 0, plan_writer_string(w, "advance"), arg + 3, 1, access + 2, 1, 32, 0}};
-    for (size_t i = 0; i < 3; i++) plan_writer_add(w, PLAN_SECTION_LAUNCHES, &launches[i]);
-    plan_edge_record edges[] = {{0, 1}, {1, 2}};
-    for (size_t i = 0; i < 2; i++) plan_writer_add(w, PLAN_SECTION_EDGES, &edges[i]);
-    plan_segment_record one = {0, 3}, first = {0, 1}, second = {1, 2};
-    plan_writer_add(w, PLAN_SECTION_SEGMENTS, segments == 1 ? &one : &first);
-    if (segments == 2) plan_writer_add(w, PLAN_SECTION_SEGMENTS, &second);
-    plan_node_record nodes[] = {
-        {plan_writer_string(w, "layers.0/scores"), plan_writer_string(w, "MatMul-13"), PLAN_REALISED_LAUNCH, 0, 0, 0},
-        {plan_writer_string(w, "layers.0/Transpose_4"), plan_writer_string(w, "Transpose-13"), PLAN_REALISED_VIEW, 1,
-         plan_writer_string(w, "view of 'layers.0/Reshape_9', \"strides\" 24 8 1"), 0}};
-    for (size_t i = 0; i < 2; i++) plan_writer_add(w, PLAN_SECTION_NODES, &nodes[i]);
-}
-
-static void add_signature(plan_writer *w, uint32_t kind, const char *name, int segments, uint64_t fingerprint) {
-    static const uint64_t table[4] = {1, 2, 3, 4};
-    plan_signature_record s = {.name = plan_writer_string(w, name), .kind = kind, .fingerprint = fingerprint};
-    uint32_t index = plan_writer_count(w, PLAN_SECTION_SIGNATURES);
-    s.box = 3 * index, s.box_count = 3;
-    s.binding = 0, s.binding_count = 3;
-    s.launch = plan_writer_count(w, PLAN_SECTION_LAUNCHES), s.launch_count = 3;
-    s.segment = plan_writer_count(w, PLAN_SECTION_SEGMENTS), s.segment_count = (uint32_t)segments;
-    s.seam = plan_writer_count(w, PLAN_SECTION_SEAMS), s.seam_count = (uint32_t)segments - 1;
-    s.edge = plan_writer_count(w, PLAN_SECTION_EDGES), s.edge_count = 2;
-    s.step = 0, s.step_count = 1;
-    s.node = plan_writer_count(w, PLAN_SECTION_NODES), s.node_count = 2;
-    s.value = plan_writer_count(w, PLAN_SECTION_VALUES), s.value_count = 2;
-    s.arena_bytes = 512, s.arena_lower_bound = 512;
-    s.metadata_offset = plan_writer_bytes_copy(w, PLAN_SECTION_METADATA, &fingerprint, 8);
-    plan_writer_bytes(w, PLAN_SECTION_METADATA, table, sizeof table);
-    s.metadata_bytes = 40;
-    add_launches(w, segments);
-    plan_buffer_record buffers[] = {
-        {plan_writer_string(w, "scores"), PLAN_REGION_ARENA, index, 0, 1, 0, 0, 256},
-        {plan_writer_string(w, "probabilities"), PLAN_REGION_ARENA, index, 1, 2, 0, 256, 256}};
-    uint32_t buffer = plan_writer_add(w, PLAN_SECTION_BUFFERS, &buffers[0]);
-    plan_writer_add(w, PLAN_SECTION_BUFFERS, &buffers[1]);
-    plan_value_record values[] = {
-        {plan_writer_string(w, "scores_0"), PLAN_F32, plan_writer_string(w, "[1, 2, past + seq]"), PLAN_SYMBOL_GROWING, buffer, 2, 0},
-        {plan_writer_string(w, "shape_1"), PLAN_I64, plan_writer_string(w, "[3]"), PLAN_SYMBOL_FIXED, PLAN_NONE, PLAN_NONE, 0}};
-    for (size_t i = 0; i < 2; i++) plan_writer_add(w, PLAN_SECTION_VALUES, &values[i]);
-    plan_seam_record seam = {plan_writer_string(w, "layers.0/NonZero"), PLAN_SEAM_DATA_EXTENT,
-                             plan_writer_string(w, "extent depends on data, no bound known"),
-                             plan_writer_string(w, "give a bound in the recipe (bounds: {layers.0/NonZero_0: 64})")};
-    if (segments == 2) plan_writer_add(w, PLAN_SECTION_SEAMS, &seam);
-    plan_writer_add(w, PLAN_SECTION_SIGNATURES, &s);
-}
-
-static plan_writer *build(void) {
-    static uint8_t weights[1000];
-    plan_writer *w = plan_writer_new();
-    if (!w) abort();
-    for (size_t i = 0; i < 100; i++) weights[i] = (uint8_t)(i + 1);
-    weights[999] = 7;
-    plan_model_record model = {plan_writer_string(w, "model.onnx"), plan_writer_string(w, "gcc-plan 0.1.0"),
-                               plan_writer_string(w, "--target=host\t\x01\"\\\n"), plan_writer_string(w, "decoder, 2 nodes"),
-                               UINT64_C(0xfedcba9876543210), 16, 4, 1, 0, 2, 1, 0};
-    plan_writer_add(w, PLAN_SECTION_MODEL, &model);
-    add_symbols(w);
-    add_regions(w);
-    add_tensors(w);
-    add_kernels(w);
-    add_signature(w, PLAN_SIGNATURE_DECODE, "decode", 1, UINT64_C(0x1111222233334444));
-    add_signature(w, PLAN_SIGNATURE_PREFILL, "prefill", 2, UINT64_C(0x5555666677778888));
-    plan_writer_bytes(w, PLAN_SECTION_WEIGHTS, weights, 500);
-    plan_writer_bytes(w, PLAN_SECTION_WEIGHTS, weights + 500, 500);
-    plan_writer_align(w, PLAN_SECTION_WEIGHTS);
-    plan_writer_zeros(w, PLAN_SECTION_WEIGHTS, 200);
-    return w;
 }
 
 /* --- helpers --- */
@@ -616,10 +468,27 @@ static void test_checksum(void) {
     check_text(found, "5c1f6c651cdc7d98", "the checksum of \"123456789\", as FORMAT.md gives it");
 }
 
+/* A write that fails half way names the file and leaves nothing behind. The limit stands for a full disk. */
+static void test_full_disk(plan_writer *w, const char *path) {
+    struct rlimit before, small;
+    char message[512], expected[200];
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = before;
+    small.rlim_cur = 5000;
+    setrlimit(RLIMIT_FSIZE, &small);
+    int status = plan_writer_write(w, path, NULL, message, sizeof message);
+    setrlimit(RLIMIT_FSIZE, &before);
+    snprintf(expected, sizeof expected, "%s: File too large", path);
+    check(status != 0, "a full disk is an error", "");
+    check_text(message, expected, "a full disk names the file");
+}
+
 static void test_files(void) {
-    char path[64], missing[80], message[512] = "", expected[200];
-    snprintf(path, sizeof path, "/tmp/test_container_%ld.plan", (long)getpid());
-    snprintf(missing, sizeof missing, "%s.folder/x.plan", path);
+    char folder[] = "/tmp/test_container_XXXXXX", path[64], missing[80], message[512] = "", expected[200];
+    if (!mkdtemp(folder)) abort();
+    snprintf(path, sizeof path, "%s/a.plan", folder);
+    snprintf(missing, sizeof missing, "%s/none/x.plan", folder);
     plan_writer *w = build();
     uint64_t written = 0;
     check(!plan_writer_write(w, path, &written, message, sizeof message) && written == good_size, "a file is written", message);
@@ -631,6 +500,7 @@ static void test_files(void) {
     fclose(file);
     remove(path);
     free(bytes);
+    test_full_disk(w, path);
     (void)plan_writer_write(w, missing, NULL, message, sizeof message);
     snprintf(expected, sizeof expected, "%s: No such file or directory", missing);
     check_text(message, expected, "a folder that does not exist");
@@ -641,6 +511,35 @@ static void test_files(void) {
     snprintf(expected, sizeof expected, "%s: writer: a record was added to a section that has none", path);
     check_text(message, expected, "a misuse is reported when writing");
     plan_writer_free(w);
+    check(rmdir(folder) == 0, "failed writes leave no temporary file", "");
+}
+
+/* Each field of each section has its line, in order, in FORMAT.md. Skipped where the sources are not at hand. */
+static void test_specification(void) {
+    const char *source = getenv("srcdir");
+    char path[512], line[1024], wanted[128];
+    snprintf(path, sizeof path, "%s/plans/FORMAT.md", source ? source : ".");
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        printf("ok the specification has every field # skipped: no %s\n", path);
+        skipped++;
+        return;
+    }
+    uint32_t missing = 0;
+    for (uint32_t id = 2; id < PLAN_SECTION_METADATA; id++) {
+        const plan_schema *schema = &plan_schemas[id];
+        for (uint32_t k = 0; k <= schema->field_count; k++) {
+            const plan_field *f = k ? &schema->fields[k - 1] : NULL;
+            if (f) snprintf(wanted, sizeof wanted, "| %u | %u | `%s` | %c%u ", f->offset, f->width, f->name,
+                            f->is_signed ? 'i' : 'u', 8u * f->width);
+            else snprintf(wanted, sizeof wanted, "### %" PRIu32 " `%s`: %" PRIu32 " bytes\n", id, schema->name, schema->record);
+            int found = 0;
+            while (!found && fgets(line, sizeof line, file)) found = strncmp(line, wanted, strlen(wanted)) == 0;
+            missing += !found;
+        }
+    }
+    fclose(file);
+    check(missing == 0, "the specification has every field", wanted);
 }
 
 int main(int argc, char **argv) {
@@ -668,10 +567,11 @@ int main(int argc, char **argv) {
     test_exprs();
     test_checksum();
     test_files();
+    test_specification();
     test_cuts();
     test_flips();
     free(good);
     free(good_text);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed != 0 || passed == 0;
 }

@@ -1,0 +1,78 @@
+"""ops_matmul.py - cases for compiler/ops/matmul.c: every kernel (B along k, along n, neither), tails, batches, epilogues."""
+import numpy as np
+
+from op_models import TYPES, Case, Const, random
+
+SHAPES = (
+    ((1, 64), (64, 48)), ((1, 896), (896, 1152)), ((1, 577), (577, 1003)), ((5, 33), (33, 7)), ((1, 1, 576), (576, 1536)),
+    ((2, 3, 40), (40, 24)), ((64, 256), (256, 136)), ((2, 4, 6, 32), (2, 4, 32, 10)), ((1, 9, 1, 64), (1, 9, 64, 33)),
+    ((2, 1, 5, 16), (3, 16, 8)), ((3, 5, 16), (16, 8)), ((16,), (16, 9)), ((7, 16), (16,)), ((16,), (16,)), ((2, 7, 16), (16,)),
+    ((16,), (3, 16, 5)), ((1, 2048), (2048, 16)), ((4, 1), (1, 6)),
+)
+
+
+def label(*shapes):
+    return "_by_".join("x".join(map(str, s)) for s in shapes)
+
+
+def scaled(seed, shape, dtype, inner):
+    return random(seed, shape, dtype, float(inner) ** -0.25)
+
+
+def matmuls(dtype):
+    for a_shape, b_shape in SHAPES:
+        inner = a_shape[-1]
+        a, b = scaled(1, a_shape, dtype, inner), scaled(2, b_shape, dtype, inner)
+        yield Case("matmul_%s_%s" % (label(a_shape, b_shape), dtype), "MatMul", [("a", a), Const(b)], ["y"], dtype=dtype, opset=13)
+    a, b = scaled(3, (2, 5, 24), dtype, 24), scaled(4, (2, 24, 6), dtype, 24)
+    yield Case("matmul_inputs_" + dtype, "MatMul", [("a", a), ("b", b)], ["y"], dtype=dtype, opset=13)
+
+
+def gemms(dtype):
+    for trans_a in (0, 1):
+        for trans_b in (0, 1):
+            a = scaled(5, (40, 6) if trans_a else (6, 40), dtype, 40)
+            b = scaled(6, (24, 40) if trans_b else (40, 24), dtype, 40)
+            for name, c in (("none", None), ("scalar", ()), ("one", (1,)), ("row", (24,)), ("column", (6, 1)), ("full", (6, 24))):
+                bias = None if c is None else Const(random(7, c, dtype))
+                yield Case("gemm_%d%d_%s_%s" % (trans_a, trans_b, name, dtype), "Gemm", [("a", a), Const(b), bias], ["y"],
+                           {"alpha": 0.5, "beta": 1.5, "transA": trans_a, "transB": trans_b}, dtype=dtype, opset=13)
+    for m in (1, 2, 3, 9):
+        for k in (576, 904, 4864):
+            a, b = scaled(8, (m, k), dtype, k), scaled(9, (130, k), dtype, k)
+            yield Case("gemm_nk_%dx%d_%s" % (m, k, dtype), "Gemm", [("a", a), Const(b), Const(random(10, (130,), dtype))], ["y"],
+                       {"transB": 1}, dtype=dtype, opset=13)
+    a, b = scaled(11, (1, 48), dtype, 48), scaled(12, (4099, 48), dtype, 48)
+    yield Case("gemm_nk_wide_" + dtype, "Gemm", [("a", a), Const(b)], ["y"], {"transB": 1}, dtype=dtype, opset=13)
+
+
+def fused():
+    for trans_a in (0, 1):
+        for trans_b in (0, 1):
+            a = random(13, (2, 3, 16, 5) if trans_a else (2, 3, 5, 16))
+            b = random(14, (2, 3, 7, 16) if trans_b else (2, 3, 16, 7))
+            yield Case("fused_%d%d" % (trans_a, trans_b), "FusedMatMul", [("a", a), ("b", b)], ["y"],
+                       {"alpha": 0.125, "transA": trans_a, "transB": trans_b}, "com.microsoft")
+    a, b = random(15, (5, 2, 3, 16)), random(16, (16, 2, 3, 7))
+    yield Case("fused_batch", "FusedMatMul", [("a", a), ("b", b)], ["y"], {"transBatchA": 1, "transBatchB": 1}, "com.microsoft",
+               expected=[np.einsum("mbck,kbcn->bcmn", a, b)])
+    # shared facts D: an answer of onnxruntime 1.30
+    yield Case("fused_vector", "FusedMatMul", [("a", np.array([[1, 2]], np.float32)), ("b", np.array([[3, 4]], np.float32))], ["y"],
+               {"alpha": 0.5, "transB": 1}, "com.microsoft", expected=[np.array([[5.5]], np.float32)])
+
+
+def integers():
+    rng = np.random.default_rng(17)
+    for dtype in (np.int32, np.int64, np.uint32, np.uint64):
+        a, b = rng.integers(0, 1000, (3, 5)).astype(dtype), rng.integers(0, 1000, (5, 4)).astype(dtype)
+        yield Case("matmul_" + np.dtype(dtype).name, "MatMul", [("a", a), ("b", b)], ["y"], opset=13, expected=[a @ b])
+    a, b = rng.standard_normal((3, 50)), rng.standard_normal((50, 4))
+    yield Case("matmul_float64", "MatMul", [("a", a), ("b", b)], ["y"], opset=13, expected=[a @ b], tolerance=(1e-12, 1e-12))
+
+
+def cases():
+    for dtype in TYPES:
+        yield from matmuls(dtype)
+        yield from gemms(dtype)
+    yield from fused()
+    yield from integers()

@@ -1,0 +1,118 @@
+#!/bin/bash
+# run_passes.sh - tests of single passes, text in and text out, and round trips of whole models through the text form.
+#
+# A file in tests/passes/ holds many cases. A line "#@ NAME ARGUMENTS" begins one; what follows up to the next is its input
+# text (the text form takes lines with # for comments) and what is expected:
+#   #> LINE   all of standard output, in order        #~ LINE   this line occurs in standard output
+#   #! LINE   all of standard error, in order         #? N      exit status (default 0)
+# The command is gcc-plan --from-text CASE --verify-passes ARGUMENTS; the case's own lines count, so its first line is 1.
+# GCC_PLAN_UPDATE=1 writes the #> #! #? lines anew (a case with #~ keeps those); read the difference before committing it.
+set -uo pipefail
+SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
+BUILD=${BUILD:-$SRC/build}
+WORK=${WORK:-$(mktemp -d)}
+GCC_PLAN=${GCC_PLAN:-$BUILD/gcc-plan}
+MODELS=${MODELS:-}
+passed=0 failed=0 skipped=0
+
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)) && echo "FAIL $1: $2"; }
+skip() { skipped=$((skipped + 1)) && echo "skip $1: $2"; }
+
+if [ ! -x "$GCC_PLAN" ]; then
+    skip passes "there is no gcc-plan in this build"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+# Splits a file into cases $WORK/FILE.N; prints their names and arguments.
+split_cases() {
+    awk -v to="$2" '/^#@ / { n++; file = sprintf("%s.%03d", to, n); print file, substr($0, 4) } n { print > file }' "$1"
+}
+
+expected() { sed -n "s/^#$2 \{0,1\}//p" "$1"; }
+
+# Output may hold the model's absolute folder nowhere: cases name no model.
+run_case() {
+    local file=$1 name=$2 status
+    shift 2
+    (cd "$WORK" && "$GCC_PLAN" --from-text "$(basename "$file")" --verify-passes "$@") >"$file.out" 2>"$file.err" </dev/null
+    status=$?
+    sed -i "s/^$(basename "$file"):/case:/" "$file.err"
+    echo "$status" >"$file.status"
+    if [ -n "${GCC_PLAN_UPDATE:-}" ]; then return; fi
+    local want problem=
+    want=$(expected "$file" '?')
+    [ "$status" = "${want:-0}" ] || problem="exit status $status, expected ${want:-0}"
+    if ! diff <(expected "$file" '!') "$file.err" >"$file.diff"; then
+        problem="${problem:-standard error differs} $(head -n 6 "$file.diff")"
+    elif grep -q '^#~' "$file"; then
+        while IFS= read -r line; do
+            grep -qxF -- "$line" "$file.out" || problem="no line '$line'"
+        done < <(expected "$file" '~')
+    elif ! diff <(expected "$file" '>') "$file.out" >"$file.diff"; then
+        problem="${problem:-standard output differs} $(head -n 6 "$file.diff")"
+    fi
+    if [ -z "$problem" ]; then pass; else fail "$name" "$problem"; fi
+}
+
+updated_case() {
+    grep -v '^#[>!?]' "$1"
+    [ "$(cat "$1.status")" = 0 ] || echo "#? $(cat "$1.status")"
+    grep -q '^#~' "$1" || sed 's/^/#> /; s/ *$//' "$1.out"
+    sed 's/^/#! /; s/ *$//' "$1.err"
+}
+
+for path in "$SRC"/tests/passes/*.txt; do
+    [ -e "$path" ] || continue
+    base=$(basename "$path" .txt)
+    names=()
+    while read -r file name arguments; do
+        # shellcheck disable=SC2086
+        run_case "$file" "$base/$name" $arguments
+        names+=("$file")
+    done < <(split_cases "$path" "$WORK/$base")
+    if [ -n "${GCC_PLAN_UPDATE:-}" ]; then
+        { sed '/^#@ /,$d' "$path"; for file in "${names[@]}"; do updated_case "$file"; done; } >"$WORK/new" && cp "$WORK/new" "$path"
+        pass
+    fi
+done
+
+# parse(print(g)) == g after each pass; and what runs on from a text is what runs on from the model.
+round_trip() {
+    local model=$1 name=$2 pass text=$WORK/trip options=()
+    "$GCC_PLAN" "$model" --dump import >/dev/null 2>"$text.err"
+    grep -q 'No such file' "$text.err" && options=(--weights=reference) # a graph without its weights
+    for pass in import infer classify signature fuse alias; do
+        if ! "$GCC_PLAN" "$model" --dump "$pass" --verify-passes "${options[@]}" >"$text.1" 2>"$text.err"; then
+            fail "round trip $name $pass" "$(head -n 3 "$text.err")"
+        elif ! "$GCC_PLAN" --from-text "$text.1" --dump text --verify-passes "${options[@]}" >"$text.2" 2>"$text.err"; then
+            fail "round trip $name $pass" "$(head -n 3 "$text.err")"
+        elif ! cmp -s "$text.1" "$text.2"; then
+            fail "round trip $name $pass" "$(diff "$text.1" "$text.2" | head -n 4)"
+        else
+            pass
+        fi
+        [ "$pass" = import ] && cp "$text.1" "$text.import"
+    done
+    if "$GCC_PLAN" --from-text "$text.import" --run infer --dump alias "${options[@]}" >"$text.2" 2>"$text.err" && cmp -s "$text.1" "$text.2"; then
+        pass
+    else
+        fail "from text $name" "$(head -n 3 "$text.err") $(diff "$text.1" "$text.2" | head -n 4)"
+    fi
+}
+
+shopt -s nullglob
+for model in "$SRC"/models/bytes/*/model.onnx; do
+    round_trip "$model" "$(basename "$(dirname "$model")")"
+done
+models=("$MODELS"/bytes/*/model.onnx "$MODELS"/smollm2/*/*.onnx)
+if [ -z "$MODELS" ] || [ ${#models[@]} = 0 ]; then
+    skip "round trips of large models" "MODELS names no folder with them"
+else
+    for model in "${models[@]}"; do round_trip "$model" "${model#"$MODELS"/}"; done
+fi
+
+[ $((passed + failed)) -gt 0 ] || failed=1
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

@@ -1,0 +1,294 @@
+/* small_plan.h - a complete small decoder plan for tests of the runtime, and a model of it in plain C.
+ *
+ * Vocabulary 16, capacity 40, prefill of 1 to 8 tokens. State: the tokens (int64, one a row), which grows. The score of
+ * column v is (7 * sum of (row + 1) * token + v * (5 + w)) mod 31, where w = 3 is made by the load signature from region
+ * load. Greedy: the first column of the largest score. Each step is four launches:
+ *   append (plain), score (two blocks of 64 threads with barriers and warp exchanges), sample, advance.
+ */
+#ifndef SMALL_PLAN_H
+#define SMALL_PLAN_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../plans/writer.h"
+#include "../../runtime/plan.h"
+
+#define SMALL_VOCABULARY 16
+#define SMALL_CAPACITY 40
+#define SMALL_PREFILL 8
+#define SMALL_STATE 256 /* offset of the rows in region state */
+
+static const char small_module[] =
+    "typedef struct { int first, count, bx, by, bz, gx, gy, gz, block; } ix;\n"
+    "typedef unsigned long long u64; typedef long long i64;\n"
+    "typedef struct { void (*sync)(void); float (*sum)(float); float (*max)(float); u64 (*shuffle)(u64, int); } services;\n"
+    "const services *plan_host;\n"
+    "void prepare(const ix *x, const u64 *a) { if (x->first == 0) *(float *)a[1] = *(const float *)a[0] + 1; }\n"
+    "/* extents, tokens, rows, count (0: from the table) */\n"
+    "void append(const ix *x, const u64 *a) {\n"
+    "  i64 *e = (i64 *)a[0], *t = (i64 *)a[1], *r = (i64 *)a[2], n = a[3] ? (i64)a[3] : e[1];\n"
+    "  for (int i = x->first; i < x->first + x->count; i++) if (i < n) r[e[0] + i] = t[i]; }\n"
+    "/* extents, rows, logits, weight, count */\n"
+    "static __thread float part[2];\n"
+    "void score(const ix *x, const u64 *a) {\n"
+    "  i64 *e = (i64 *)a[0], *r = (i64 *)a[1], n = a[4] ? (i64)a[4] : e[1]; float *o = (float *)a[2], w = *(float *)a[3], s = 0;\n"
+    "  for (int t = 0; t < n; t++) { s = 0;\n"
+    "    for (i64 i = x->first; i < e[0] + t + 1; i += 64) s += (float)((i + 1) * r[i]);\n"
+    "    s = plan_host->sum(s); if (x->first % 32 == 0) part[x->first / 32] = s;\n"
+    "    plan_host->sync();\n"
+    "    i64 all = 7 * (i64)(part[0] + part[1]);\n"
+    "    if (x->first < 8) { int v = x->bx * 8 + x->first; o[t * 16 + v] = (float)((all + v * (5 + (i64)w)) % 31); }\n"
+    "    plan_host->sync(); } }\n"
+    "/* extents, logits, token, ring, count */\n"
+    "void sample(const ix *x, const u64 *a) {\n"
+    "  if (x->first) return;\n"
+    "  i64 *e = (i64 *)a[0], n = a[4] ? (i64)a[4] : e[1]; const float *o = (const float *)a[1] + (n - 1) * 16; int b = 0;\n"
+    "  for (int v = 1; v < 16; v++) if (o[v] > o[b]) b = v;\n"
+    "  *(i64 *)a[2] = b; ((i64 *)a[3])[e[2] % 65536] = b; e[2]++; }\n"
+    "void advance(const ix *x, const u64 *a) { i64 *e = (i64 *)a[0]; if (x->first == 0) e[0] += a[1] ? (i64)a[1] : e[1]; }\n";
+
+static const char *small_folder(void) {
+    static char folder[] = "/tmp/test_runtime.XXXXXX";
+    static int made;
+    if (!made && !mkdtemp(folder))
+        abort();
+    made = 1;
+    return folder;
+}
+
+/* The compiled module; the caller frees it. */
+static void *small_compile(size_t *size) {
+    char path[256], command[1024];
+    const char *cc = getenv("CC");
+    snprintf(path, sizeof path, "%s/module.c", small_folder());
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(small_module, f) < 0 || fclose(f) != 0)
+        abort();
+    snprintf(command, sizeof command, "%.200s -O1 -shared -fPIC -w -o %s/module.so %s", cc && *cc ? cc : "cc", small_folder(), path);
+    if (system(command) != 0) {
+        printf("# %s failed\n", command);
+        exit(1);
+    }
+    unlink(path);
+    snprintf(path, sizeof path, "%s/module.so", small_folder());
+    f = fopen(path, "rb");
+    if (!f)
+        abort();
+    fseek(f, 0, SEEK_END);
+    *size = (size_t)ftell(f);
+    rewind(f);
+    void *bytes = malloc(*size);
+    if (!bytes || fread(bytes, 1, *size, f) != *size)
+        abort();
+    fclose(f);
+    unlink(path);
+    rmdir(small_folder());
+    return bytes;
+}
+
+typedef struct small_options {
+    int sampling;
+    int no_edges;       /* leaves the edges out: a plan that is wrong */
+    int two_segments;   /* decode in two segments */
+    int stray;          /* sample writes beyond the ring */
+} small_options;
+
+static uint32_t small_text(plan_writer *w, const char *text) { return plan_writer_string(w, text); }
+
+static uint32_t small_constant(plan_writer *w, int64_t value) {
+    plan_expr_record e = {PLAN_EXPR_CONST, 0, value};
+    return plan_writer_add(w, PLAN_SECTION_EXPRS, &e);
+}
+static uint32_t small_symbol(plan_writer *w, int64_t symbol) {
+    plan_expr_record e = {PLAN_EXPR_SYMBOL, 0, symbol};
+    return plan_writer_add(w, PLAN_SECTION_EXPRS, &e);
+}
+static uint32_t small_dim(plan_writer *w, uint32_t expr, int64_t upper, int64_t stride) {
+    plan_dim_record d = {expr, 1, upper, stride};
+    return plan_writer_add(w, PLAN_SECTION_DIMS, &d);
+}
+
+static uint32_t small_arg(plan_writer *w, uint32_t region, uint64_t value) {
+    plan_arg_record a = {PLAN_ARG_POINTER, region, value};
+    return plan_writer_add(w, PLAN_SECTION_ARGS, &a);
+}
+static uint32_t small_literal(plan_writer *w, uint64_t value) {
+    plan_arg_record a = {PLAN_ARG_I64, 0, value};
+    return plan_writer_add(w, PLAN_SECTION_ARGS, &a);
+}
+static void small_launch(plan_writer *w, uint32_t kernel, uint32_t blocks, const char *label, uint32_t arg, uint32_t count) {
+    plan_launch_record l = {.kernel = kernel, .grid_x = blocks, .grid_y = 1, .grid_z = 1, .label = small_text(w, label), .arg = arg,
+                            .arg_count = count, .bytes_fixed = 10, .bytes_row = kernel == 2 ? 8 : 0};
+    plan_writer_add(w, PLAN_SECTION_LAUNCHES, &l);
+}
+
+/* Offsets in region io: ids and logits of prefill, then those of decode. */
+enum { SMALL_IO_IDS = 0, SMALL_IO_LOGITS = 256, SMALL_IO_TOKEN = 1024, SMALL_IO_DECODE_LOGITS = 1280, SMALL_IO_BYTES = 1536 };
+
+/* The launches, edges and segments of one signature; N: tokens of a step, 0 when the table says it. */
+static void small_step(plan_writer *w, const small_options *o, uint64_t ids, uint64_t logits, uint64_t n) {
+    uint32_t a = small_arg(w, PLAN_REGION_STATE, 0);
+    small_arg(w, PLAN_REGION_IO, ids), small_arg(w, PLAN_REGION_STATE, SMALL_STATE), small_literal(w, n);
+    small_launch(w, 1, 1, "append", a, 4);
+    a = small_arg(w, PLAN_REGION_STATE, 0);
+    small_arg(w, PLAN_REGION_STATE, SMALL_STATE), small_arg(w, PLAN_REGION_IO, logits);
+    small_arg(w, PLAN_REGION_WEIGHTS, 0), small_literal(w, n);
+    small_launch(w, 2, 2, "score", a, 5);
+    a = small_arg(w, PLAN_REGION_STATE, 0);
+    small_arg(w, PLAN_REGION_IO, logits), small_arg(w, PLAN_REGION_IO, SMALL_IO_TOKEN);
+    small_arg(w, o->sampling ? PLAN_REGION_RING : PLAN_REGION_ARENA, o->stray ? 8 * PLAN_RING_TOKENS : 0), small_literal(w, n);
+    small_launch(w, 3, 1, "sample", a, 5);
+    a = small_arg(w, PLAN_REGION_STATE, 0);
+    small_literal(w, n);
+    small_launch(w, 4, 1, "advance", a, 2);
+    for (uint32_t i = 0; i < 3 && !o->no_edges; i++) {
+        plan_edge_record e = {i, i + 1};
+        plan_writer_add(w, PLAN_SECTION_EDGES, &e);
+    }
+}
+
+static void small_binding(plan_writer *w, const char *name, uint32_t kind, uint32_t dtype, uint32_t feed, uint32_t dim,
+                          uint32_t rank, uint64_t offset, uint64_t bytes) {
+    plan_binding_record b = {.name = small_text(w, name), .kind = kind, .dtype = dtype, .feed = feed, .dim = dim, .dim_count = rank,
+                             .region = PLAN_REGION_IO, .offset = offset, .bytes = bytes};
+    plan_writer_add(w, PLAN_SECTION_BINDINGS, &b);
+}
+
+static void small_bindings(plan_writer *w, int prefill) {
+    int64_t most = prefill ? SMALL_PREFILL : 1;
+    uint32_t length = prefill ? small_symbol(w, 1) : small_constant(w, 1), one = small_constant(w, 1),
+             columns = small_constant(w, SMALL_VOCABULARY);
+    uint32_t d = small_dim(w, one, 1, most);
+    small_dim(w, length, most, 1);
+    small_binding(w, "input_ids", PLAN_BINDING_INPUT, PLAN_I64, PLAN_FEED_TOKEN, d, 2, prefill ? SMALL_IO_IDS : SMALL_IO_TOKEN,
+                  8 * (uint64_t)most);
+    d = small_dim(w, one, 1, most * SMALL_VOCABULARY);
+    small_dim(w, length, most, SMALL_VOCABULARY);
+    small_dim(w, columns, SMALL_VOCABULARY, 1);
+    small_binding(w, "logits", PLAN_BINDING_OUTPUT, PLAN_F32, 0, d, 3, prefill ? SMALL_IO_LOGITS : SMALL_IO_DECODE_LOGITS,
+                  4 * SMALL_VOCABULARY * (uint64_t)most);
+}
+
+static void small_signature(plan_writer *w, const small_options *o, const char *name, uint32_t kind, uint64_t fingerprint) {
+    plan_signature_record s = {.name = small_text(w, name), .kind = kind, .fingerprint = fingerprint, .metadata_bytes = 8};
+    int prefill = kind == PLAN_SIGNATURE_PREFILL;
+    s.box = plan_writer_count(w, PLAN_SECTION_BOXES);
+    s.binding = plan_writer_count(w, PLAN_SECTION_BINDINGS);
+    s.launch = plan_writer_count(w, PLAN_SECTION_LAUNCHES);
+    s.segment = plan_writer_count(w, PLAN_SECTION_SEGMENTS);
+    s.edge = plan_writer_count(w, PLAN_SECTION_EDGES);
+    s.step = plan_writer_count(w, PLAN_SECTION_STEPS);
+    s.seam = plan_writer_count(w, PLAN_SECTION_SEAMS);
+    s.metadata_offset = plan_writer_bytes_copy(w, PLAN_SECTION_METADATA, &fingerprint, 8);
+    plan_writer_align(w, PLAN_SECTION_METADATA);
+    if (kind == PLAN_SIGNATURE_LOAD) {
+        uint32_t a = small_arg(w, PLAN_REGION_LOAD, 0);
+        small_arg(w, PLAN_REGION_WEIGHTS, 0);
+        small_launch(w, 0, 1, "prepare", a, 2);
+    } else {
+        plan_box_record boxes[2] = {{0, 0, 0, SMALL_CAPACITY - 1}, {1, 0, 1, prefill ? SMALL_PREFILL : 1}};
+        plan_writer_add(w, PLAN_SECTION_BOXES, &boxes[0]);
+        plan_writer_add(w, PLAN_SECTION_BOXES, &boxes[1]);
+        small_bindings(w, prefill);
+        small_step(w, o, prefill ? SMALL_IO_IDS : SMALL_IO_TOKEN, prefill ? SMALL_IO_LOGITS : SMALL_IO_DECODE_LOGITS, prefill ? 0 : 1);
+        plan_step_record step = {PLAN_SLOT_POSITION, 0, small_symbol(w, 0), 3};
+        small_symbol(w, 1);
+        plan_expr_record add = {PLAN_EXPR_ADD, 0, 0};
+        plan_writer_add(w, PLAN_SECTION_EXPRS, &add);
+        plan_writer_add(w, PLAN_SECTION_STEPS, &step);
+    }
+    s.box_count = plan_writer_count(w, PLAN_SECTION_BOXES) - s.box;
+    s.binding_count = plan_writer_count(w, PLAN_SECTION_BINDINGS) - s.binding;
+    s.launch_count = plan_writer_count(w, PLAN_SECTION_LAUNCHES) - s.launch;
+    s.edge_count = plan_writer_count(w, PLAN_SECTION_EDGES) - s.edge;
+    s.step_count = plan_writer_count(w, PLAN_SECTION_STEPS) - s.step;
+    uint32_t first = o->two_segments && kind == PLAN_SIGNATURE_DECODE ? 2 : s.launch_count;
+    for (uint32_t at = 0; at < s.launch_count; at += first) {
+        plan_segment_record g = {at, first};
+        plan_writer_add(w, PLAN_SECTION_SEGMENTS, &g);
+    }
+    s.segment_count = plan_writer_count(w, PLAN_SECTION_SEGMENTS) - s.segment;
+    if (s.segment_count > 1) {
+        plan_seam_record seam = {small_text(w, "score"), 0, small_text(w, "a test"), 0};
+        plan_writer_add(w, PLAN_SECTION_SEAMS, &seam);
+    }
+    s.seam_count = plan_writer_count(w, PLAN_SECTION_SEAMS) - s.seam;
+    plan_writer_add(w, PLAN_SECTION_SIGNATURES, &s);
+}
+
+static void small_kernel(plan_writer *w, const char *name, uint32_t args, uint32_t block, uint32_t fibres) {
+    plan_kernel_record k = {small_text(w, name), small_text(w, name), 0, args, block, fibres};
+    plan_writer_add(w, PLAN_SECTION_KERNELS, &k);
+}
+
+/* The plan's bytes; the caller frees them. */
+static void *small_plan(const small_options *o, const void *module, size_t module_size, uint64_t *size) {
+    plan_writer *w = plan_writer_new();
+    char error[512];
+    void *out;
+    if (!w)
+        abort();
+    plan_symbol_record past = {small_text(w, "past"), PLAN_SYMBOL_GROWING, PLAN_SLOT_POSITION, PLAN_NONE, 0, 0};
+    plan_symbol_record length = {small_text(w, "sequence"), PLAN_SYMBOL_RANGED, PLAN_SLOT_TOKENS, PLAN_NONE, 0, 0};
+    plan_writer_add(w, PLAN_SECTION_SYMBOLS, &past);
+    plan_writer_add(w, PLAN_SECTION_SYMBOLS, &length);
+    small_kernel(w, "prepare", 2, 32, 0);
+    small_kernel(w, "append", 4, 64, 0);
+    small_kernel(w, "score", 5, 64, 1);
+    small_kernel(w, "sample", 5, 32, 0);
+    small_kernel(w, "advance", 2, 32, 0);
+    small_signature(w, o, "load", PLAN_SIGNATURE_LOAD, 0x11);
+    small_signature(w, o, "decode", PLAN_SIGNATURE_DECODE, 0x22);
+    small_signature(w, o, "prefill", PLAN_SIGNATURE_PREFILL, 0x33);
+    uint64_t code = plan_writer_bytes(w, PLAN_SECTION_CODE, module, module_size);
+#if defined(__aarch64__)
+    plan_module_record m = {small_text(w, "host-aarch64"), 0, code, module_size};
+#else
+    plan_module_record m = {small_text(w, "host-x86_64"), 0, code, module_size};
+#endif
+    plan_writer_add(w, PLAN_SECTION_MODULES, &m);
+    const float two = 2;
+    plan_writer_bytes_copy(w, PLAN_SECTION_WEIGHTS, &two, 4);
+    const uint64_t bytes[PLAN_REGION_COUNT] = {16, plan_writer_size(w, PLAN_SECTION_METADATA), 16, SMALL_STATE + 8 * SMALL_CAPACITY,
+                                               8 * PLAN_RING_TOKENS, SMALL_IO_BYTES, o->sampling ? 8 * PLAN_RING_TOKENS : 0};
+    for (uint32_t i = 0; i < PLAN_REGION_COUNT; i++) {
+        plan_region_record r = {i, 0, bytes[i], i == PLAN_REGION_LOAD ? 4 : 0};
+        plan_writer_add(w, PLAN_SECTION_REGIONS, &r);
+    }
+    uint32_t d = small_dim(w, small_symbol(w, 0), SMALL_CAPACITY, 1);
+    plan_state_record state = {.input = small_text(w, "past_tokens"), .output = small_text(w, "present_tokens"), .dtype = PLAN_I64,
+                               .dim = d, .dim_count = 1, .proof = PLAN_NONE, .offset = SMALL_STATE, .bytes = 8 * SMALL_CAPACITY};
+    plan_writer_add(w, PLAN_SECTION_STATES, &state);
+    plan_model_record model = {.name = small_text(w, "small.onnx"), .compiler = small_text(w, "test"), .capacity = SMALL_CAPACITY,
+                               .slot_count = 3, .sampling = (uint32_t)o->sampling, .token_binding = o->sampling ? 0 : PLAN_NONE,
+                               .logits_binding = 1, .rewindable = 1};
+    plan_writer_add(w, PLAN_SECTION_MODEL, &model);
+    if (plan_writer_write_memory(w, &out, size, error, sizeof error)) {
+        printf("# %s\n", error);
+        exit(1);
+    }
+    plan_writer_free(w);
+    return out;
+}
+
+/* What the plan must compute, for COUNT tokens so far. */
+static int64_t small_model(const int64_t *tokens, size_t count, float *logits) {
+    int64_t sum = 0, best = 0;
+    float local[SMALL_VOCABULARY];
+    for (size_t i = 0; i < count; i++)
+        sum += (int64_t)(i + 1) * tokens[i];
+    for (int64_t v = 0; v < SMALL_VOCABULARY; v++) {
+        local[v] = (float)((7 * sum + v * 8) % 31);
+        if (local[v] > local[best])
+            best = v;
+    }
+    if (logits)
+        memcpy(logits, local, sizeof local);
+    return best;
+}
+
+#endif
