@@ -43,14 +43,14 @@ const char *codegen_default_targets(void)
 #endif
 }
 
-void code_error(CodeResult *r, bool users, const char *format, ...)
+void code_error(CodeResult *r, const char *remedy, const char *format, ...)
 {
     char text[4096];
     va_list args;
     va_start(args, format);
     const int length = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    r->users = users;
+    r->remedy = remedy;
     r->error = malloc(sizeof text);
     if (!r->error || length < 0) abort();
     memcpy(r->error, text, sizeof text);
@@ -164,9 +164,9 @@ static bool check_jobs(Compilation *c, const Job *jobs, int count)
     for (int i = 0; i < count; i++) {
         const CodeResult *r = &jobs[i].result;
         if (!r->error) continue;
-        if (!r->users) fault("codegen", "module %d for %s does not compile:\n%s", jobs[i].module, jobs[i].target, r->error);
+        if (!r->remedy) fault("codegen", "module %d for %s does not compile:\n%s", jobs[i].module, jobs[i].target, r->error);
         diag_error(c, NULL, "%s", r->error);
-        if (is_host(jobs[i].target)) diag_remedy(c, "set GCC_PLAN_CC to a C compiler that takes gcc's options");
+        diag_remedy(c, "%s", r->remedy);
         return false;
     }
     return true;

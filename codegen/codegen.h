@@ -10,10 +10,10 @@ typedef struct CodeResult {
     void *bytes; /* NULL after an error */
     size_t size;
     char *error; /* what went wrong */
-    bool users;  /* the error is the machine's or the user's (no compiler, full disk), not our kernel's */
+    const char *remedy; /* what the user can do about it; NULL: nothing, our kernel is wrong */
 } CodeResult;
 
-void code_error(CodeResult *r, bool users, const char *format, ...);
+void code_error(CodeResult *r, const char *remedy, const char *format, ...);
 
 const char *host_target(void); /* "host-x86_64": what "host" stands for on this machine */
 void host_compile(const char *source, size_t size, CodeResult *r);

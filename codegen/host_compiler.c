@@ -23,6 +23,9 @@ enum { MAX_WORDS = 16, PATH_ROOM = 4096 };
 
 extern char **environ;
 
+#define OTHER_COMPILER "set GCC_PLAN_CC to a C compiler that takes gcc's options"
+#define OTHER_FOLDER "set TMPDIR to a folder with room that can be written"
+
 /* The folder of one compilation; empty names: not made. */
 typedef struct Work {
     char folder[PATH_ROOM], source[PATH_ROOM + 32], object[PATH_ROOM + 32], messages[PATH_ROOM + 32];
@@ -32,8 +35,8 @@ typedef struct Work {
  * machines with fused multiply-add. Kernels free of traps and errno may be vectorised; nothing is reordered. */
 static const char *const host_flags[] = {
     "-std=gnu11", "-O3", "-w", "-fPIC", "-shared", "-nostartfiles", "-ffp-contract=off", "-fno-math-errno",
-    "-fno-trapping-math", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-fno-ident", "-fno-asynchronous-unwind-tables",
-    "-fno-stack-protector", "-g0", "-Wl,--build-id=none", "-Wl,-s", "-x", "c", "-",
+    "-fno-trapping-math", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-fno-ident",
+    "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-g0", "-Wl,--build-id=none", "-Wl,-s", "-x", "c", "-",
 };
 
 const char *host_target(void)
@@ -76,7 +79,7 @@ static bool work_open(Work *w, CodeResult *r)
     if (!base || !*base) base = "/tmp";
     const int length = snprintf(w->folder, sizeof w->folder, "%s/gcc-plan-XXXXXX", base);
     if (length < 0 || (size_t)length >= sizeof w->folder || !mkdtemp(w->folder)) {
-        code_error(r, true, "no temporary folder can be made in '%s': %s", base, strerror(errno));
+        code_error(r, OTHER_FOLDER, "no temporary folder can be made in '%s': %s", base, strerror(errno));
         w->folder[0] = 0;
         return false;
     }
@@ -142,7 +145,7 @@ static void report_messages(const Work *w, const char *compiler, int status, Cod
     const bool ours = text && strstr(text, "<stdin>:");
     const char *first = text ? strstr(text, "error") : NULL;
     while (first && first > text && first[-1] != '\n') first--;
-    code_error(r, !ours, "the C compiler '%s' failed (exit status %d): %.3000s", compiler, status,
+    code_error(r, ours ? NULL : OTHER_COMPILER, "the C compiler '%s' failed (exit status %d): %.3000s", compiler, status,
                first ? first : text ? text : "it said nothing");
     free(text);
 }
@@ -154,14 +157,15 @@ void host_compile(const char *source, size_t size, CodeResult *r)
     if (!compiler || !*compiler) compiler = HOST_CC;
     if (!work_open(&w, r)) return;
     if (!write_file(w.source, source, size)) {
-        code_error(r, true, "'%s' cannot be written: %s", w.source, strerror(errno));
+        code_error(r, OTHER_FOLDER, "'%s' cannot be written: %s", w.source, strerror(errno));
         goto done;
     }
     const int status = run_compiler(&w, compiler);
-    if (status < 0) code_error(r, true, "the C compiler '%s' cannot be run: %s", compiler, strerror(errno));
-    else if (status == 127) code_error(r, true, "the C compiler '%s' cannot be run", compiler);
+    if (status < 0) code_error(r, OTHER_COMPILER, "the C compiler '%s' cannot be run: %s", compiler, strerror(errno));
+    else if (status == 127) code_error(r, OTHER_COMPILER, "the C compiler '%s' cannot be run", compiler);
     else if (status != 0) report_messages(&w, compiler, status, r);
-    else if (!(r->bytes = read_file(w.object, &r->size))) code_error(r, true, "the C compiler '%s' wrote no object", compiler);
+    else if (!(r->bytes = read_file(w.object, &r->size)))
+        code_error(r, OTHER_COMPILER, "the C compiler '%s' wrote no object", compiler);
 done:
     work_close(&w);
 }

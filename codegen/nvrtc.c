@@ -14,6 +14,7 @@
 #include <nvrtc.h>
 
 #define PTX_ARCHITECTURE "compute_80"
+#define REINSTALL "reinstall NVRTC, or leave CUDA targets out"
 enum { OLDEST = 80, MAX_ARCHITECTURES = 64 };
 
 static int architectures(int *list)
@@ -55,7 +56,8 @@ static void report_log(nvrtcProgram program, nvrtcResult status, CodeResult *r)
     if (nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS && size > 0 && (log = malloc(size)) != NULL &&
         nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS)
         log[0] = 0;
-    code_error(r, status != NVRTC_ERROR_COMPILATION, "%s: %.3000s", nvrtcGetErrorString(status), log ? log : "");
+    code_error(r, status == NVRTC_ERROR_COMPILATION ? NULL : REINSTALL, "%s: %.3000s", nvrtcGetErrorString(status),
+               log ? log : "");
     free(log);
 }
 
@@ -87,7 +89,7 @@ void nvrtc_compile(const char *target, const char *source, size_t size, CodeResu
     snprintf(architecture, sizeof architecture, "--gpu-architecture=%s", ptx ? PTX_ARCHITECTURE : target);
     nvrtcResult status = nvrtcCreateProgram(&program, source, "module.cu", 0, NULL, NULL);
     if (status != NVRTC_SUCCESS) {
-        code_error(r, true, "NVRTC makes no program: %s", nvrtcGetErrorString(status));
+        code_error(r, REINSTALL, "NVRTC makes no program: %s", nvrtcGetErrorString(status));
         return;
     }
     status = nvrtcCompileProgram(program, (int)COUNT_OF(options), options);
@@ -110,7 +112,7 @@ void nvrtc_compile(const char *target, const char *source, size_t size, CodeResu
 {
     (void)source;
     (void)size;
-    code_error(r, true, "target '%s' needs NVRTC, which this build has not", target);
+    code_error(r, "configure with NVRTC", "target '%s' needs NVRTC, which this build has not", target);
 }
 
 #endif

@@ -231,7 +231,6 @@ struct OpRow {
 };
 /* Each family file exports one table; table.c lists them, and is the only other place that names a family. */
 typedef struct OpFamily { const OpRow *rows; int count; const char *file; } OpFamily;
-extern const OpFamily op_families[];
 const OpRow *op_find(const char *domain, const char *name, int opset); /* newest row not newer than opset */
 bool node_resolve(Compilation *c, Node *n); /* sets op, puts attributes in schema order, checks counts and dtypes of known inputs */
 bool node_check_types(Compilation *c, Node *n);

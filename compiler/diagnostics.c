@@ -177,8 +177,11 @@ void diag_print(Compilation *c, FILE *out)
         qsort(d->entries, (size_t)d->count, sizeof *d->entries, by_place);
     for (int i = 0; i < d->count; i++) {
         Entry *e = &d->entries[i];
-        fprintf(out, "%s: %s%s%s\n%s", file, e->place ? e->place : "", e->place ? ": " : "", e->message,
-                e->more.data ? e->more.data : "");
+        /* A place in the recipe names its file itself. */
+        size_t recipe = c->recipe.file ? strlen(c->recipe.file) : 0;
+        bool elsewhere = recipe && e->place && !strncmp(e->place, c->recipe.file, recipe) && e->place[recipe] == ':';
+        fprintf(out, "%s%s%s%s%s\n%s", elsewhere ? "" : file, elsewhere ? "" : ": ", e->place ? e->place : "",
+                e->place ? ": " : "", e->message, e->more.data ? e->more.data : "");
         text_free(&e->more);
     }
     if (d->dropped)

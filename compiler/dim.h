@@ -33,6 +33,10 @@ Dims *dims_of(Compilation *c);
 const Poly *dim_poly(Compilation *c, Dim d); /* valid until the next dim is made */
 void dim_bounds_in(Compilation *c, const Ranges *r, Dim d, int depth, int64_t *lo, int64_t *hi);
 Dim dim_map(Compilation *c, Dim d, const SymbolMap *map);
+/* equations.c: the equations that wait for others, as dims that are zero. */
+void pending_add(Compilation *c, Dim zero, uint32_t node, const char *rule);
+int equations_waiting(Compilation *c);
+Dim equation_waiting(Compilation *c, int i, uint32_t *node, const char **rule);
 bool checked_add(int64_t a, int64_t b, int64_t *out);
 bool checked_mul(int64_t a, int64_t b, int64_t *out);
 int64_t floor_div(int64_t a, int64_t b);

@@ -24,15 +24,19 @@ enum Fact {
     FACT_PLAN = 1024
 };
 
-/* Reading, what the recipe or the conventions say about it, and the operator of every node: after it the graph is whole. */
+/* All faults of all nodes are found, then it fails. */
+static bool resolve_nodes(Compilation *c)
+{
+    for (uint32_t n = 1; n <= c->graph.node_count; n++)
+        (void)node_resolve(c, &c->graph.nodes[n]);
+    ops_report_missing(c);
+    return !diag_failed(c);
+}
+
+/* Reading, the operator of every node, and what the recipe or the conventions say: after it the graph is whole. */
 static bool run_import(Compilation *c)
 {
-    if (!pass_import(c))
-        return false;
-    for (uint32_t n = 1; n <= c->graph.node_count; n++)
-        node_resolve(c, &c->graph.nodes[n]);
-    ops_report_missing(c);
-    if (diag_failed(c))
+    if (!pass_import(c) || !resolve_nodes(c))
         return false;
     if (c->options.recipe_path && !recipe_read(c, c->options.recipe_path))
         return false;
@@ -159,6 +163,8 @@ static Next work(Compilation *c, const Command *command)
             return STOP;
         }
         from = command->run;
+        if (!resolve_nodes(c))
+            return FAILED;
     }
     return run_passes(c, from);
 }

@@ -64,7 +64,7 @@ void dump_segments(Compilation *c, FILE *out)
 {
     for (int j = 1; j < c->signature_count; j++) {
         const Lower *l = c->signatures[j].lower;
-        fprintf(out, "signature %s: 1 segment, launches 0..%d, %d edges\n", c->signatures[j].name, l->launch_count - 1, l->edge_count);
+        fprintf(out, "signature %s: %d segments, %d launches, %d edges\n", c->signatures[j].name, l->segment_count, l->launch_count, l->edge_count);
         for (int i = 0; i < l->edge_count; i++) fprintf(out, "  %u -> %u\n", l->edges[i].from, l->edges[i].to);
     }
 }

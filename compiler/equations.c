@@ -15,7 +15,7 @@ static Equations *equations_of(Compilation *c)
     return c->equations;
 }
 
-static void pending_add(Compilation *c, Dim zero, uint32_t node, const char *rule)
+void pending_add(Compilation *c, Dim zero, uint32_t node, const char *rule)
 {
     Equations *e = equations_of(c);
     for (int i = 0; i < e->count; i++)
@@ -147,4 +147,11 @@ bool dim_equate(Compilation *c, const Node *n, const char *rule, Dim a, Dim b)
 }
 
 int equations_waiting(Compilation *c) { return equations_of(c)->count; }
-Dim equation_waiting(Compilation *c, int i) { return equations_of(c)->pending[i].zero; }
+
+Dim equation_waiting(Compilation *c, int i, uint32_t *node, const char **rule)
+{
+    const Pending *p = &equations_of(c)->pending[i];
+    *node = p->node;
+    *rule = p->rule;
+    return p->zero;
+}

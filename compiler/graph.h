@@ -13,8 +13,5 @@ bool value_count(Compilation *c, const Value *v, int64_t *count);
 /* ---- of the text form */
 extern const char *const symbol_class_names[]; /* by SymClass */
 bool text_is_word(const char *s);              /* may stand without quotes */
-/* equations.c: those that wait for others, as dims that are zero. */
-int equations_waiting(Compilation *c);
-Dim equation_waiting(Compilation *c, int i);
 
 #endif

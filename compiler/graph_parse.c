@@ -97,8 +97,7 @@ static void equation_line(Parser *p)
     const char *rule;
     Dim d = scan_dim(&p->s);
     read_rule(p, &node, &rule);
-    if (!p->s.failed && !dim_equate(p->c, NULL, rule ? rule : "equation", d, dim_const(p->c, 0)))
-        p->s.failed = true;
+    if (!p->s.failed) pending_add(p->c, d, node, rule ? rule : "equation");
 }
 
 static void proof_line(Parser *p)
@@ -260,6 +259,8 @@ bool graph_parse(Compilation *c, const char *text, size_t size, const char *file
     Parser p = {.c = c, .size = size};
     const char *slash = strrchr(file, '/');
     c->file = slash ? slash + 1 : file;
+    if (!c->folder)
+        c->folder = "."; /* until a model line says otherwise */
     char *copy = arena_alloc(&c->arena, size + 1);
     if (size)
         memcpy(copy, text, size);

@@ -22,7 +22,8 @@
  *   DATA   0xHEX, @FILE:OFFSET+SIZE#CHECKSUM, or both               FILE "": the model itself
  *   FLAGS  !const !in !out !feed=NAME !state=N !proof=N; of nodes !raw !constant !dead !fused=N !inplace=N
  *
- * Lines that begin with # are comments. Uses are counted, defaults of attributes come from the rows. Names that are no plain words stand in double quotes. */
+ * Lines that begin with # are comments. Uses are counted, defaults of attributes come from the rows. Names that are no
+ * plain words stand in double quotes. */
 #include "compiler.h"
 #include "dim.h"
 #include "graph.h"
@@ -351,9 +352,9 @@ static void add_equations(Compilation *c, Text *t)
         add_rule(t, s->solved_by, s->solved_rule);
     }
     for (int i = 0; i < equations_waiting(c); i++) {
-        uint32_t node = 0;
-        const char *rule = NULL;
-        Dim zero = equation_waiting(c, i);
+        uint32_t node;
+        const char *rule;
+        Dim zero = equation_waiting(c, i, &node, &rule);
         text_add(t, "equation ");
         add_dim(c, t, dim_resolve(c, zero) ? dim_resolve(c, zero) : zero);
         add_rule(t, node, rule);

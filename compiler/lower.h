@@ -10,6 +10,7 @@ typedef enum Realised { REAL_LAUNCH, REAL_VIEW, REAL_FOLDED, REAL_FUSED, REAL_LO
 typedef struct NodeFate { Realised how; int launch; const char *detail; } NodeFate;
 
 typedef struct Edge { uint32_t from, to; } Edge;
+typedef struct Segment { int first, count; } Segment; /* launches of one graph */
 
 struct Lower {
     Compilation *c;
@@ -22,6 +23,7 @@ struct Lower {
     Launch *launches;
     uint32_t dim_room; Dim *dims; /* memo of lower_dim */
     int edge_count; Edge *edges;
+    int segment_count; Segment *segments;
     int64_t arena_bytes, arena_lower_bound;
     int64_t metadata_offset, metadata_bytes;
     uint64_t fingerprint;

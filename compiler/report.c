@@ -277,7 +277,7 @@ void report_fill(Compilation *c)
         const Lower *l = c->signatures[i].lower;
         report.signatures[i].name = c->signatures[i].name;
         report.signatures[i].launches = l ? l->launch_count : 0;
-        report.signatures[i].segments = l && l->launch_count > 0; /* nothing that is lowered makes a seam yet */
+        report.signatures[i].segments = l ? l->segment_count : 0;
         if (l && l->arena_lower_bound > report.arena_lower)
             report.arena_lower = l->arena_lower_bound;
     }

@@ -26,6 +26,10 @@ static bool single_symbol(Compilation *c, Dim d, Sym *s)
 static const Value *origin_step(Compilation *c, const Value *v, Dim d, int *axis)
 {
     const Node *n = &c->graph.nodes[v->producer];
+    for (int i = 0; i < n->input_count && v->state; i++) { /* the node that makes a state from itself is an origin */
+        const Value *in = node_input(c, n, i);
+        if (in && in->state == v->state) return NULL;
+    }
     for (int i = 0; i < n->input_count; i++) {
         const Value *in = node_input(c, n, i);
         if (!in || in->data) continue;
@@ -49,7 +53,7 @@ static uint32_t chain(Compilation *c, const Value *v, int axis, uint32_t because
     while (length--) {
         const Value *at = path[length].value;
         const Node *n = at->producer ? &c->graph.nodes[at->producer] : NULL;
-        const char *rule = n ? arena_text(&c->arena, "%s '%s'", n->op_type, n->name) : "input";
+        const char *rule = n ? n->op_type : "input";
         because = proof_add(c, rule, n, because, "%s dim %d = %s", at->name, path[length].axis, dim_text(c, d));
     }
     return because;
@@ -168,11 +172,11 @@ static uint32_t prove_derived(Compilation *c, Sym s)
         for (int k = 0; v && k < v->rank; k++)
             if (!v->data && v->dims[k] != dim_symbol(c, s) && dim_resolve(c, v->dims[k]) == d) {
                 because = chain(c, v, k, because);
-                return proof_add(c, arena_text(&c->arena, "%s '%s': %s", n->op_type, n->name, y->solved_rule), n, because,
+                return proof_add(c, arena_text(&c->arena, "%s: %s", n->op_type, y->solved_rule), n, because,
                                  "%s = %s", y->name, dim_text(c, d));
             }
     }
-    return proof_add(c, arena_text(&c->arena, "%s '%s': %s", n->op_type, n->name, y->solved_rule), n, because, "%s = %s",
+    return proof_add(c, arena_text(&c->arena, "%s: %s", n->op_type, y->solved_rule), n, because, "%s = %s",
                      y->name, dim_text(c, d));
 }
 

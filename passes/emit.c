@@ -64,10 +64,10 @@ static void emit_signature(Emitter *e, const Signature *s)
     r.launch_count = (uint32_t)l->launch_count;
     for (int i = 0; i < l->launch_count; i++) emit_launch(e, &l->launches[i]);
     r.segment = plan_writer_count(e->w, PLAN_SECTION_SEGMENTS);
-    if (l->launch_count) {
-        plan_segment_record segment = { 0, (uint32_t)l->launch_count };
+    r.segment_count = (uint32_t)l->segment_count;
+    for (int i = 0; i < l->segment_count; i++) {
+        plan_segment_record segment = { (uint32_t)l->segments[i].first, (uint32_t)l->segments[i].count };
         plan_writer_add(e->w, PLAN_SECTION_SEGMENTS, &segment);
-        r.segment_count = 1;
     }
     r.seam = plan_writer_count(e->w, PLAN_SECTION_SEAMS);
     r.edge = plan_writer_count(e->w, PLAN_SECTION_EDGES);
@@ -213,24 +213,6 @@ static void emit_regions(Emitter *e)
     }
 }
 
-static void fill_report(Compilation *c)
-{
-    const RegionSizes *r = &c->regions;
-    report.weights = r->bytes[REGION_WEIGHTS];
-    report.state = r->bytes[REGION_STATE];
-    report.arena = r->bytes[REGION_ARENA];
-    report.metadata = r->bytes[REGION_METADATA];
-    report.io = r->bytes[REGION_IO];
-    report.arena_lower = 0;
-    report.signature_count = c->signature_count;
-    report.signatures = NEW_ARRAY(c, SignatureReport, c->signature_count);
-    for (int j = 0; j < c->signature_count; j++) {
-        const Lower *l = c->signatures[j].lower;
-        report.signatures[j] = (SignatureReport){ c->signatures[j].name, l->launch_count > 0, l->launch_count, NULL, 0 };
-        if (l->arena_lower_bound > report.arena_lower) report.arena_lower = l->arena_lower_bound;
-    }
-}
-
 static bool emit_plan(Emitter *e)
 {
     Compilation *c = e->c;
@@ -256,7 +238,6 @@ static bool emit_plan(Emitter *e)
 
 bool pass_emit(Compilation *c)
 {
-    fill_report(c);
     if (!c->options.output_path) return true;
     Emitter e = { .c = c, .w = plan_writer_new() };
     if (!e.w) fault("emit", "out of memory");

@@ -46,8 +46,20 @@ static void find_edges(Compilation *c, Lower *l)
     }
 }
 
+/* Every launch is a kernel with fixed arguments: nothing parts one run from the next. */
+static void find_segments(Compilation *c, Lower *l)
+{
+    l->segments = NEW(c, Segment);
+    l->segments[0] = (Segment){ 0, l->launch_count };
+    l->segment_count = l->launch_count > 0;
+}
+
 bool pass_segment(Compilation *c)
 {
-    for (int j = 1; j < c->signature_count; j++) find_edges(c, c->signatures[j].lower);
+    for (int j = 0; j < c->signature_count; j++) {
+        Lower *l = c->signatures[j].lower;
+        find_segments(c, l);
+        if (l->signature->kind != SIG_LOAD) find_edges(c, l); /* load runs once, in order, without a graph */
+    }
     return true;
 }

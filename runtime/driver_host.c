@@ -150,7 +150,7 @@ static plan_status host_check(plan_driver *d) {
         if (r->block)
             status = check_range(r);
     pthread_mutex_unlock(&h->lock);
-    return status;
+    return status ? status : plan_host_pool_check(h->pool);
 }
 
 static void host_release(plan_driver *d, plan_address address) {

@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) void jump(void **save, void *to) {
                      : "+r"(save_register), "+r"(to_register)
                      :
                      : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",
-                       "x17", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "memory", "cc", "v0",
+                       "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "memory", "cc", "v0",
                        "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",
                        "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
                        "v30", "v31");
@@ -399,12 +399,15 @@ void plan_fibres_close(plan_fibres *f) {
 const char *plan_fibres_check(plan_fibres *f) {
     for (unsigned i = 0; i < f->painted; i++) {
         uint64_t *canary = (uint64_t *)(void *)stack_bottom(f, i);
-        for (unsigned k = 0; k < CANARY_WORDS; k++)
-            if (canary[k] != CANARY) {
-                canary[k] = CANARY;
-                snprintf(f->text, sizeof f->text, "thread %u overran its stack of %u bytes", i, STACK_BYTES);
-                return f->text;
-            }
+        int intact = 1;
+        for (unsigned k = 0; k < CANARY_WORDS; k++) {
+            intact = intact && canary[k] == CANARY;
+            canary[k] = CANARY;
+        }
+        if (!intact) {
+            snprintf(f->text, sizeof f->text, "thread %u overran its stack of %u bytes", i, STACK_BYTES);
+            return f->text;
+        }
     }
     return NULL;
 }

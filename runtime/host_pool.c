@@ -82,8 +82,6 @@ static void run_block(plan_host_pool *p, worker *w, uint32_t block) {
                              (int)job->block};
     const char *text = job->fibres ? plan_fibres_run(w->fibres, job->kernel, &index, job->args)
                                    : plan_fibres_plain(w->fibres, job->kernel, &index, job->args);
-    if (!text && job->fibres && block == 0)
-        text = plan_fibres_check(w->fibres);
     if (text)
         report(p, text, &index);
 }
@@ -162,6 +160,18 @@ plan_status plan_host_pool_run(plan_host_pool *p, const plan_host_job *job) {
     plan_status status = PLAN_OK;
     if (atomic_load(&p->failed))
         status = plan_fail(PLAN_ERROR_DRIVER, "%s", p->fault);
+    pthread_mutex_unlock(&p->launch);
+    return status;
+}
+
+plan_status plan_host_pool_check(plan_host_pool *p) {
+    plan_status status = PLAN_OK;
+    pthread_mutex_lock(&p->launch);
+    for (unsigned i = 0; i < p->count && !status; i++) {
+        const char *text = plan_fibres_check(p->workers[i].fibres);
+        if (text)
+            status = plan_fail(PLAN_ERROR_DRIVER, "host driver: since the last check a kernel's %s", text);
+    }
     pthread_mutex_unlock(&p->launch);
     return status;
 }

@@ -23,5 +23,7 @@ plan_status plan_host_pool_open(int threads, const plan_allocator *allocator, pl
 void plan_host_pool_close(plan_host_pool *p);
 /* Runs all blocks and returns when they are done. Launches from several threads run one after the other. */
 plan_status plan_host_pool_run(plan_host_pool *p, const plan_host_job *job);
+/* Driver error when a thread of a block overran its stack since the last check. */
+plan_status plan_host_pool_check(plan_host_pool *p);
 
 #endif

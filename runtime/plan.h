@@ -181,7 +181,8 @@ PLAN_API plan_status plan_session_rewind(plan_session *s, int64_t position);
 PLAN_API plan_status plan_session_write_input(plan_session *s, const char *signature, const char *name,
                                               const void *data, size_t bytes);
 /* Binds an input or output to the caller's device address (host address on the host target) for the next capture.
- * Must cover the buffer's bytes. After capture: BINDING, unless plan_session_recapture is called. */
+ * Must cover the buffer's bytes and be a multiple of 16. After capture another address gives BINDING: the graphs go on with
+ * the old one, and plan_session_recapture takes the new one. */
 PLAN_API plan_status plan_session_bind(plan_session *s, const char *signature, const char *name, void *address, size_t bytes);
 /* Drops the graphs and captures again with the present bindings. */
 PLAN_API plan_status plan_session_recapture(plan_session *s);
@@ -197,7 +198,8 @@ PLAN_API plan_status plan_session_write_state(plan_session *s, const char *name,
 PLAN_API plan_status plan_session_set_position(plan_session *s, int64_t position);
 
 PLAN_API plan_status plan_session_counters(plan_session *s, plan_counters *out);
-/* Device time in microseconds of the last replay of STEPS (events on cuda, wall clock on host); waits. */
+/* Device time in microseconds of the last replay, which must have had STEPS (events on cuda, wall clock on host); waits.
+ * Replays are timed from the first call on, which gives STATE: before it a replay records no events. */
 PLAN_API plan_status plan_session_time(plan_session *s, int64_t steps, double *microseconds);
 /* Copy bandwidth of the device measured now, bytes a second (read + write), for reports. */
 PLAN_API plan_status plan_measure_bandwidth(plan *p, double *bytes_per_second);

@@ -103,7 +103,7 @@ static plan_status upload_reference(plan *p, const plan_weight_ref_record *r, co
                          name, r->bytes, r->file_offset, f->size);
     const unsigned char *bytes = (const unsigned char *)f->bytes + r->file_offset;
     uint64_t sum = plan_checksum(bytes, r->bytes);
-    if (sum != r->checksum)
+    if (r->checksum && sum != r->checksum) /* 0: the file was absent when the plan was made */
         return plan_fail(PLAN_ERROR_FILE, "weights '%.200s': %" PRIu64 " bytes at %" PRIu64 ": expected checksum 0x%016" PRIx64
                          ", found 0x%016" PRIx64, name, r->bytes, r->file_offset, r->checksum, sum);
     if (r->region != PLAN_REGION_WEIGHTS && r->region != PLAN_REGION_LOAD)
@@ -124,9 +124,11 @@ static plan_status upload_references(plan *p) {
     if (folder < 0)
         return plan_fail(PLAN_ERROR_FILE, "weights' folder '%.300s': %s", p->folder, strerror(errno));
     for (uint32_t i = 0; i < p->view.weight_ref_count && !status; i++) {
-        status = map_source(p, folder, p->view.weight_refs[i].file, &file);
+        const plan_weight_ref_record *r = &p->view.weight_refs[i];
+        source inside = {0, (void *)(uintptr_t)p->view.weights, p->view.weights_size}; /* file "": the plan's own section */
+        status = r->file ? map_source(p, folder, r->file, &file) : PLAN_OK;
         if (!status)
-            status = upload_reference(p, &p->view.weight_refs[i], &file);
+            status = upload_reference(p, r, r->file ? &file : &inside);
     }
     unmap_source(&file);
     close(folder);

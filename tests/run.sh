@@ -16,7 +16,7 @@ if [ -z "${BUILD:-}" ]; then
     standalone=1
     BUILD=$SRC/build
 fi
-export BUILD
+export BUILD GCC_PLAN=$BUILD/gcc-plan
 export LC_ALL=C
 limit=${GCC_PLAN_SUITE_SECONDS:-1800}
 
@@ -81,7 +81,7 @@ for name in "${suites[@]}"; do
     note=
     if [ -z "$line" ]; then
         f=1 note=" (no count line, exit status $status)"
-    elif [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
+    elif [ "$status" -ne 0 ] && [ "$status" -ne 77 ] && [ "$f" -eq 0 ]; then
         f=1 note=" (exit status $status)"
     elif [ "$status" -eq 0 ] && [ "$f" -ne 0 ]; then
         note=" (exit status 0 with failures)"

@@ -39,12 +39,12 @@ if [ -z "$sanitize" ]; then
     if command -v c++ >/dev/null; then check "plan.h compiles alone as C++" header_alone cc c++; else skipped=$((skipped + 1)); echo "skip plan.h as C++: no C++ compiler"; fi
     if [ -x "$bin/gcc-plan" ]; then
         check "the installed compiler compiles the committed decoder" \
-            "$bin/gcc-plan" "$SRC/models/bytes/mobius-default-f16/model.onnx" -o "$WORK/model.plan" --target host
+            "$bin/gcc-plan" "$SRC/models/bytes/mobius-default-f16/model.onnx" -o "$WORK/model.plan" --target host --sample greedy
         for file in "$SRC"/examples/*.c; do
             [ -e "$file" ] || continue
             name=$(basename "$file" .c)
             check "example $name against plan.pc" "${CC:-cc}" -std=c11 -Wall -Wextra -Werror $cflags "$file" -o "$WORK/$name" $libs -Wl,-rpath,"$lib"
-            check "example $name runs" timeout 300 "$WORK/$name" "$WORK/model.plan"
+            check "example $name runs" timeout 300 "$WORK/$name" "$WORK/model.plan" 'The king'
             check "example $name against libplan.a" "${CC:-cc}" -std=c11 $cflags "$file" -o "$WORK/$name-static" \
                 "$lib/libplan.a" $(pkg-config --static --libs-only-other --libs-only-l plan | sed 's/-lplan//') -lpthread -ldl
         done

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """run_op_models.py - compiles the one-node models of a folder (tests/make_op_models.py) and compares what they compute.
 
-    tests/run_op_models.py BUILD FOLDER [PATTERN] [--target host|cuda] [--keep]
+    tests/run_op_models.py BUILD FOLDER [PATTERN] [--target host|cuda]     all steps
+    tests/run_op_models.py BUILD FOLDER [PATTERN] --target cuda --prepare  all but running: FOLDER/list.txt, plans, inputs
+    tests/run_op_models.py BUILD FOLDER --compare DUMP                     compare what `op_run cuda FOLDER/list.txt DUMP` wrote
 
-BUILD has gcc-plan and .libs/libplan.so. Prints one line a failure, then the counts."""
+BUILD has gcc-plan and .libs/libplan.a. Prints one line a failure, then the counts."""
 import argparse
-import ctypes
 import glob
 import os
 import subprocess
@@ -15,28 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import onnx
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 import op_models  # noqa: E402
-
-
-class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("target", ctypes.c_char_p), ("device", ctypes.c_int), ("threads", ctypes.c_int),
-                ("log", ctypes.c_void_p), ("log_context", ctypes.c_void_p), ("allocate", ctypes.c_void_p), ("release", ctypes.c_void_p),
-                ("context", ctypes.c_void_p), ("weights_folder", ctypes.c_char_p), ("fail_call", ctypes.c_uint64)]
-
-
-class PlanError(Exception):
-    pass
-
-
-class Library:
-    def __init__(self, path):
-        self.library = ctypes.CDLL(path)
-        self.library.plan_error_message.restype = ctypes.c_char_p
-
-    def call(self, name, *arguments):
-        if getattr(self.library, name)(*arguments) != 0:
-            raise PlanError("%s: %s" % (name, self.library.plan_error_message().decode()))
 
 
 def load(path):
@@ -65,38 +47,58 @@ def settings(folder):
     return tolerance["rtol"], tolerance["atol"], checks
 
 
-def compile_model(build, folder, plan, target):
-    targets = "host" if target == "host" else "sm_90a"
-    command = [os.path.join(build, "gcc-plan"), os.path.join(folder, "model.onnx"), "-o", plan, "--target=" + targets, "--quiet"]
+def compile_model(arguments, folder):
+    """None, or what went wrong."""
+    target = "host" if arguments.target == "host" else "sm_90a"
+    command = [os.path.join(arguments.build, "gcc-plan"), os.path.join(folder, "model.onnx"), "-o", os.path.join(folder, "model.plan"),
+               "--target=" + target, "--quiet", "--threads=1"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise PlanError("gcc-plan: " + (result.stderr + result.stdout).strip()[:1000])
+    return None if result.returncode == 0 else "gcc-plan: " + (result.stderr + result.stdout).strip()[:1000]
 
 
-def execute(library, plan, folder, target):
-    options = Options(size=ctypes.sizeof(Options), target=target.encode(), threads=1)
-    handle, session = ctypes.c_void_p(), ctypes.c_void_p()
-    library.call("plan_load", plan.encode(), ctypes.byref(options), ctypes.byref(handle))
-    library.call("plan_session_open", handle, None, ctypes.byref(session))
-    library.call("plan_session_warm", session)
-    library.call("plan_session_capture", session)
-    for name, array in numbered(folder, "input"):
-        data = np.ascontiguousarray(array).tobytes()
-        library.call("plan_session_write_input", session, b"main", name.encode(), data, ctypes.c_size_t(len(data)))
-    library.call("plan_session_run", session, b"main", None, None, 0)
-    results = []
-    for name, array in numbered(folder, "output"):
-        buffer, written = ctypes.create_string_buffer(max(array.nbytes, 1)), ctypes.c_size_t()
-        library.call("plan_session_read_output", session, b"main", name.encode(), buffer, ctypes.c_size_t(array.nbytes), ctypes.byref(written))
-        if written.value != array.nbytes:
-            raise PlanError("output %s: expected %d bytes, found %d" % (name, array.nbytes, written.value))
-        results.append(np.frombuffer(buffer.raw[:array.nbytes], array.dtype).reshape(array.shape))
-    library.call("plan_session_close", session)
-    library.call("plan_free", handle)
+def compile_all(arguments, folders):
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        texts = list(pool.map(lambda folder: compile_model(arguments, folder), folders))
+    return {folder: text for folder, text in zip(folders, texts) if text}
+
+
+def build_runner(arguments):
+    program = os.path.join(arguments.folder, "op_run")
+    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-Wall", "-I" + os.path.join(HERE, "..", "runtime"), "-o", program,
+                    os.path.join(HERE, "op_run.c"), os.path.join(arguments.build, ".libs", "libplan.a"), "-lpthread", "-ldl", "-lm"],
+                   check=True)
+    return program
+
+
+def write_list(arguments, folders):
+    """The jobs, with inputs as raw bytes beside the models."""
+    with open(os.path.join(arguments.folder, "list.txt"), "w", encoding="ascii") as out:
+        for folder in folders:
+            base = os.path.relpath(folder, arguments.folder)
+            out.write("plan %s/model.plan\n" % base)
+            for index, (name, array) in enumerate(numbered(folder, "input")):
+                with open(os.path.join(folder, "input_%d.bin" % index), "wb") as file:
+                    file.write(np.ascontiguousarray(array).tobytes())
+                out.write("in %s %s/input_%d.bin\n" % (name, base, index))
+            for name, array in numbered(folder, "output"):
+                out.write("out %s %d\n" % (name, array.nbytes))
+
+
+def read_dump(path, folders):
+    """For each folder its outputs, or the text of a failure."""
+    results = {}
+    with open(path, "rb") as file:
+        for folder in folders:
+            line = file.readline().decode("utf-8", "replace").strip()
+            if line != "ok":
+                results[folder] = line or "nothing was written"
+                continue
+            results[folder] = [np.frombuffer(file.read(a.nbytes), a.dtype).reshape(a.shape) for _, a in numbered(folder, "output")]
     return results
 
 
-def compare(folder, results):
+def differences(folder, results):
+    """None, or the first difference."""
     rtol, atol, checks = settings(folder)
     for index, ((name, expected), found) in enumerate(zip(numbered(folder, "output"), results)):
         if index in checks:
@@ -105,31 +107,26 @@ def compare(folder, results):
         if expected.dtype.kind in "iub":
             good = expected == found
         else:
-            wide = [a.astype(np.float64) for a in (expected, found)]
-            good = np.isclose(wide[1], wide[0], rtol, atol, equal_nan=True)
+            good = np.isclose(found.astype(np.float64), expected.astype(np.float64), rtol, atol, equal_nan=True)
         if not np.all(good):
             at = tuple(int(i) for i in np.argwhere(~np.asarray(good))[0])
-            raise PlanError("output %s%s: expected %s, found %s; %d of %d differ" %
-                            (name, list(at), expected[at], found[at], np.size(good) - np.count_nonzero(good), np.size(good)))
+            return "output %s%s: expected %s, found %s; %d of %d differ" % (
+                name, list(at), expected[at], found[at], np.size(good) - np.count_nonzero(good), np.size(good))
+    return None
 
 
-def run_case(arguments, library, folder):
-    """In a process of its own: a plan holds code, and may crash."""
-    child = os.fork()
-    if child == 0:
-        try:
-            with open(os.path.join(folder, "result.txt"), "w", encoding="utf-8") as out:
-                try:
-                    compare(folder, execute(library, os.path.join(folder, "model.plan"), folder, arguments.target))
-                except Exception as error:
-                    out.write(str(error))
-        finally:
-            os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    if status:
-        return "killed by signal %d" % (status & 127)
-    with open(os.path.join(folder, "result.txt"), encoding="utf-8") as file:
-        return file.read()
+def judge(path, folders):
+    errors = {}
+    for folder, result in read_dump(path, folders).items():
+        text = result if isinstance(result, str) else differences(folder, result)
+        if text:
+            errors[folder] = text
+    return errors
+
+
+def listed(arguments):
+    with open(os.path.join(arguments.folder, "list.txt"), encoding="ascii") as file:
+        return [os.path.join(arguments.folder, os.path.dirname(line.split()[1])) for line in file if line.startswith("plan ")]
 
 
 def main():
@@ -138,31 +135,27 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("pattern", nargs="?", default="")
     parser.add_argument("--target", default="host")
-    parser.add_argument("--compiled", action="store_true", help="the plans are there already")
+    parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--compare")
     arguments = parser.parse_args()
-    folders = sorted(os.path.dirname(p) for p in glob.glob(os.path.join(arguments.folder, "*", "*", "model.onnx")))
-    folders = [f for f in folders if arguments.pattern in f]
-    library = Library(os.path.join(arguments.build, ".libs", "libplan.so"))
-    errors = {}
-
-    def build_one(folder):
-        try:
-            if not arguments.compiled:
-                compile_model(arguments.build, folder, os.path.join(folder, "model.plan"), arguments.target)
-        except PlanError as error:
-            errors[folder] = str(error)
-
-    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        list(pool.map(build_one, folders))
-    for folder in folders:
-        if folder not in errors:
-            text = run_case(arguments, library, folder)
-            if text:
-                errors[folder] = text
+    if arguments.compare:
+        folders = listed(arguments)
+        errors = judge(arguments.compare, folders)
+    else:
+        folders = sorted(os.path.dirname(p) for p in glob.glob(os.path.join(arguments.folder, "*", "*", "model.onnx")))
+        folders = [folder for folder in folders if arguments.pattern in folder]
+        errors = compile_all(arguments, folders)
+        ready = [folder for folder in folders if folder not in errors]
+        write_list(arguments, ready)
+        program = build_runner(arguments)
+        if not arguments.prepare:
+            dump = os.path.join(arguments.folder, "dump.bin")
+            subprocess.run([program, arguments.target, os.path.join(arguments.folder, "list.txt"), dump], check=True)
+            errors.update(judge(dump, ready))
     for folder in folders:
         if folder in errors:
             print("%s: %s" % (os.path.relpath(folder, arguments.folder), errors[folder]))
-    print("%d passed, %d failed" % (len(folders) - len(errors), len(errors)))
+    print("%d %s, %d failed" % (len(folders) - len(errors), "prepared" if arguments.prepare else "passed", len(errors)))
     return 1 if errors or not folders else 0
 
 

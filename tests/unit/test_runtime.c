@@ -63,8 +63,7 @@ static void barriers(const plan_host_index *x, const unsigned long long *args) {
     }
 }
 static void returns_early(const plan_host_index *x, const unsigned long long *args) {
-    (void)args;
-    if (x->first_thread != 40)
+    if (x->first_thread != (int)args[0])
         S->sync();
 }
 static void mixed(const plan_host_index *x, const unsigned long long *args) {
@@ -123,8 +122,11 @@ static void test_fibres(void) {
     x.block_threads = 64;
     good = !plan_fibres_run(f, half_warp, &x, args);
     check(good && numbers[0] == 16 && numbers[47] == 16, "lanes that have returned are no part of an exchange");
-    const char *text = plan_fibres_run(f, returns_early, &x, args);
-    check(text && strstr(text, "divergent barrier"), "a barrier that one thread skips is found");
+    const char *text = NULL;
+    for (args[0] = 0; args[0] < 64; args[0] += 21) { /* the first, the last, and two in between */
+        text = plan_fibres_run(f, returns_early, &x, args);
+        check(text && strstr(text, args[0] == 63 ? "reached its end while" : "divergent barrier"), "a barrier that one thread skips is found");
+    }
     text = plan_fibres_run(f, mixed, &x, args);
     check(text && strstr(text, "divergent barrier"), "a barrier against an exchange is found");
     text = plan_fibres_run(f, mixed_services, &x, args);
@@ -422,6 +424,15 @@ static void test_metadata(void) {
     if (decode)
         *decode = 0x22;
     check(!plan_session_recapture(s) && !plan_session_replay(s, 1), "with the right metadata it goes on");
+    if (decode) /* prefill is captured after decode */
+        decode[32] = 0x44;
+    check(plan_session_recapture(s) == PLAN_ERROR_METADATA && says("'prefill'") && plan_session_replay(s, 1) == PLAN_ERROR_STATE,
+          "a capture that fails half-way leaves nothing captured");
+    plan_session *t = NULL;
+    check(!plan_session_open(p, NULL, &t) && !plan_session_warm(t) && plan_session_capture(t) == PLAN_ERROR_METADATA, "in a new session too");
+    if (decode)
+        decode[32] = 0x33;
+    check(!plan_session_recapture(s) && !plan_session_replay(s, 1) && !plan_session_capture(t) && !plan_session_close(t), "and can be repeated");
     check(!plan_session_close(s) && !plan_free(p) && live == 0, "closed");
     free(copy);
 }

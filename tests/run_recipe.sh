@@ -1,0 +1,50 @@
+#!/bin/sh
+# Recipes: what --print-recipe prints, read back, prints the same and gives the same graph after the signature pass.
+#
+#   run_recipe.sh [GCC_PLAN]      on the committed decoder, and on the models of ../shared where they are
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+plan=${1-${GCC_PLAN-./gcc-plan}}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+cat >"$work/full.yaml" <<'END'
+states:
+  - {input: "past_key_values.{N}.key", output: "present.{N}.key"}
+  - input: "past_key_values.{N}.value"
+    output: "present.{N}.value"
+symbols: {batch: 2}
+capacity: 128
+prefill: 16
+signatures: {prefill: {sequence_len: [2, 8]}}
+feeds: {position_ids: caller}
+END
+
+# round NAME MODEL [OPTIONS]
+round() {
+    name=$1 model=$2
+    shift 2
+    if "$plan" --quiet --print-recipe "$@" "$model" >"$work/one.yaml" &&
+        "$plan" --quiet --print-recipe --recipe "$work/one.yaml" "$model" >"$work/two.yaml" &&
+        cmp "$work/one.yaml" "$work/two.yaml" &&
+        "$plan" --quiet --dump signature "$@" "$model" >"$work/one.txt" &&
+        "$plan" --quiet --dump signature --recipe "$work/one.yaml" "$model" >"$work/two.txt" &&
+        cmp "$work/one.txt" "$work/two.txt"; then
+        passed=$((passed + 1))
+        echo "ok $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok $name"
+    fi
+}
+
+model=$here/../models/bytes/mobius-default-f16/model.onnx
+round deduced "$model"
+round "written by hand" "$model" --recipe "$work/full.yaml"
+round "changed by options" "$model" --recipe "$work/full.yaml" --capacity 64 --prefill 4 --max sequence_len=3 --pin batch=1
+for model in "$here"/../../shared/models/bytes/*/model.onnx; do
+    if [ -f "$model" ]; then round "$(basename "$(dirname "$model")")" "$model"; fi
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
