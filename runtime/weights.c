@@ -95,43 +95,54 @@ static plan_status map_source(plan *p, int folder, uint32_t name, source *f) {
     return status;
 }
 
-static plan_status upload_reference(plan *p, const plan_weight_ref_record *r, const source *f) {
+/* SIZE bytes at ALL are the file's. */
+static plan_status upload_reference(plan *p, const plan_weight_ref_record *r, const void *all, uint64_t size) {
     plan_driver *d = p->driver;
-    const char *name = PLAN_TEXT(p, r->file);
-    if (r->file_offset > f->size || r->bytes > f->size - r->file_offset)
+    const char *name = r->file ? PLAN_TEXT(p, r->file) : "(in the plan)";
+    if (r->bytes == 0)
+        return PLAN_OK;
+    if (r->file_offset > size || r->bytes > size - r->file_offset)
         return plan_fail(PLAN_ERROR_FILE, "weights '%.200s': expected %" PRIu64 " bytes at %" PRIu64 ", found a file of %" PRIu64,
-                         name, r->bytes, r->file_offset, f->size);
-    const unsigned char *bytes = (const unsigned char *)f->bytes + r->file_offset;
+                         name, r->bytes, r->file_offset, size);
+    const unsigned char *bytes = (const unsigned char *)all + r->file_offset;
     uint64_t sum = plan_checksum(bytes, r->bytes);
-    if (r->checksum && sum != r->checksum) /* 0: the file was absent when the plan was made */
+    if (sum != r->checksum)
         return plan_fail(PLAN_ERROR_FILE, "weights '%.200s': %" PRIu64 " bytes at %" PRIu64 ": expected checksum 0x%016" PRIx64
                          ", found 0x%016" PRIx64, name, r->bytes, r->file_offset, r->checksum, sum);
-    if (r->region != PLAN_REGION_WEIGHTS && r->region != PLAN_REGION_LOAD)
-        return plan_fail(PLAN_ERROR_FORMAT, "weights '%.200s': expected region weights or load, found region %u", name, r->region);
-    uint64_t region = p->view.regions[r->region].bytes;
-    if (r->region_offset > region || r->bytes > region - r->region_offset)
-        return plan_fail(PLAN_ERROR_FORMAT, "weights '%.200s': %" PRIu64 " bytes at %" PRIu64 " of a region of %" PRIu64, name,
-                         r->bytes, r->region_offset, region);
-    return r->bytes ? d->to_device(d, NULL, p->base[r->region] + r->region_offset, bytes, r->bytes) : PLAN_OK;
+    return d->to_device(d, NULL, p->base[r->region] + r->region_offset, bytes, r->bytes); /* validated: inside the region */
+}
+
+/* The folder is opened when the first reference needs it: those with file "" lie in the plan. */
+static plan_status open_folder(plan *p, int *folder) {
+    if (*folder >= 0)
+        return PLAN_OK;
+    if (!p->folder)
+        return plan_fail(PLAN_ERROR_FILE, "the weights are by reference; set weights_folder to the model's folder");
+    *folder = open(p->folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (*folder < 0)
+        return plan_fail(PLAN_ERROR_FILE, "weights' folder '%.300s': %s", p->folder, strerror(errno));
+    return PLAN_OK;
 }
 
 static plan_status upload_references(plan *p) {
     plan_status status = PLAN_OK;
     source file = {PLAN_NONE, NULL, 0};
-    if (!p->folder)
-        return plan_fail(PLAN_ERROR_FILE, "the weights are by reference; set weights_folder to the model's folder");
-    int folder = open(p->folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    if (folder < 0)
-        return plan_fail(PLAN_ERROR_FILE, "weights' folder '%.300s': %s", p->folder, strerror(errno));
+    int folder = -1;
     for (uint32_t i = 0; i < p->view.weight_ref_count && !status; i++) {
         const plan_weight_ref_record *r = &p->view.weight_refs[i];
-        source inside = {0, (void *)(uintptr_t)p->view.weights, p->view.weights_size}; /* file "": the plan's own section */
-        status = r->file ? map_source(p, folder, r->file, &file) : PLAN_OK;
+        if (r->file == 0) {
+            status = upload_reference(p, r, p->view.weights, p->view.weights_size);
+            continue;
+        }
+        status = open_folder(p, &folder);
         if (!status)
-            status = upload_reference(p, r, r->file ? &file : &inside);
+            status = map_source(p, folder, r->file, &file);
+        if (!status)
+            status = upload_reference(p, r, file.bytes, file.size);
     }
     unmap_source(&file);
-    close(folder);
+    if (folder >= 0)
+        close(folder);
     return status;
 }
 

@@ -192,7 +192,20 @@ def gqas():
     yield gqa("norms_plain", rows=3, norms=True, expected=True)
     for head in (8, 64, 96, 128, 256):
         yield gqa("head%d" % head, head=head, past=150, heads=8, kv_heads=2)
+    yield from shared_keys()
     yield gqa("column_lengths", batch=2, lengths=[[5], [5]])
+
+
+def shared_keys():
+    """No new keys: the past is another layer's present. As the same node with the last rows taken out of the past."""
+    for rows in (1, 3):
+        given = gqa("shared_%d" % rows, rows=rows, past=9, rotary=True, expected=True)
+        y, key, value = given.expected
+        empty = np.zeros((1, 0, 32), np.float32)
+        names = ["q", "k", "v", "past_key", "past_value"]
+        given.inputs[1:5] = [(names[1], empty), (names[2], empty), (names[3], key), (names[4], value)]
+        given.outputs, given.expected = ["y"], [y]
+        yield given
 
 
 def gqa_vectors():

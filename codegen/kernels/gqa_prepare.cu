@@ -41,7 +41,11 @@ KERNEL(128)
 #else
 #define GP_GAMMA(d) ((float)QW_LD(QW_OFF + (d) * QW_S0))
 #endif
+#if KHEADS
 #define GP_ROUND(v) KN_RND(v)
+#else
+#define GP_ROUND(v) Q_RND(v)
+#endif
 #define GP_HEAD(d) (normed ? (float)GP_ROUND(GP_TAKE(d) * inverse * GP_GAMMA(d)) : GP_TAKE(d))
 #else
 #define GP_HEAD(d) GP_TAKE(d)

@@ -12,6 +12,7 @@ enum { GQ_QUERY, GQ_KEY, GQ_VALUE, GQ_PAST_KEY, GQ_PAST_VALUE, GQ_LENGTHS, GQ_TO
 typedef struct Sizes {
     int64_t heads, kv_heads;
     Dim batch, rows, past, total, head;
+    Dim fresh;      /* new keys: as many as rows, or none: then the past is another layer's present, complete already */
     bool packed;
 } Sizes;
 
@@ -38,7 +39,7 @@ static bool refused(Compilation *c, const Node *n)
  * says that it grows. */
 static Dim present_rows(Compilation *c, const Node *n, const Sizes *z)
 {
-    const Dim sum = z->past && z->rows ? dim_add(c, z->past, z->rows) : 0;
+    const Dim sum = z->past && z->fresh ? dim_add(c, z->past, z->fresh) : 0;
     Dim *total = NULL;
     int count = 0;
     int64_t past, known;
@@ -89,6 +90,8 @@ static bool read_sizes(Compilation *c, const Node *n, Sizes *z)
         return false;
     }
     z->past = past ? past->dims[2] : dim_const(c, 0);
+    z->fresh = z->packed ? z->rows : node_input(c, n, GQ_KEY)->dims[1];
+    if (z->fresh && !dim_is(c, dim_resolve(c, z->fresh), 0)) z->fresh = z->rows;
     if (!read_head(c, n, z)) return false;
     z->total = present_rows(c, n, z);
     return !diag_failed(c);
@@ -121,7 +124,7 @@ static bool keys_fit(Compilation *c, const Node *n, const Sizes *z)
             return false;
         }
         if (!dim_equate(c, n, "new keys have the query's batch", v->dims[0], z->batch) ||
-            !dim_equate(c, n, "new keys are as many as query rows", v->dims[1], z->rows) ||
+            !dim_equate(c, n, "new keys are as many as query rows, or none", v->dims[1], z->fresh) ||
             !dim_equate(c, n, "new keys have kv_num_heads heads", v->dims[2], z->head ? dim_scale(c, z->head, z->kv_heads) : 0))
             return false;
     }
@@ -179,7 +182,7 @@ static bool gqa_shape(Compilation *c, Node *n)
 
 /* ---- lowering */
 
-typedef struct Parts { View q, k, v; int64_t head; } Parts; /* [B, heads, S, D] */
+typedef struct Parts { View q, k, v; int64_t head; bool append; } Parts; /* [B, heads, S, D]; k, v: when they are appended */
 
 static Parts read_parts(Lower *l, const Node *n, const Sizes *z)
 {
@@ -188,7 +191,9 @@ static Parts read_parts(Lower *l, const Node *n, const Sizes *z)
     Parts p;
     p.head = heads_constant(c, n, lower_dim(l, z->head), "the head size");
     if (p.head < 0) return p;
+    p.append = !dim_is(c, lower_dim(l, z->fresh), 0);
     p.q = heads_split(c, &q, 0, z->heads, p.head);
+    if (!p.append) return p;
     if (z->packed) {
         p.k = heads_split(c, &q, z->heads, z->kv_heads, p.head);
         p.v = heads_split(c, &q, z->heads + z->kv_heads, z->kv_heads, p.head);
@@ -234,22 +239,25 @@ static View prepare(Lower *l, const Node *n, const Sizes *z, const Parts *p, con
 {
     Compilation *c = lower_compilation(l);
     const bool changes = attr_int(n, "do_rotary") || node_input(c, n, GQ_Q_NORM);
-    const int64_t heads = (changes ? z->heads : 0) + 2 * z->kv_heads;
+    const int64_t heads = (changes ? z->heads : 0) + (p->append ? 2 * z->kv_heads : 0);
     const int64_t items = lower_upper(l, p->q.dims[0]) * lower_upper(l, p->q.dims[2]) * heads;
     View turned = p->q;
+    if (!heads) return turned;
     Kernel *k = kernel_begin(l, n, "gqa_prepare");
     if (changes) {
         turned = lower_temporary(l, "query", p->q.store, 4, p->q.dims);
         kernel_in(k, "Q", p->q);
         kernel_out(k, "QO", turned);
     }
-    kernel_in(k, "KN", p->k);
-    kernel_in(k, "VN", p->v);
-    kernel_inout(k, "KO", keys->present);
-    kernel_inout(k, "VO", values->present);
+    if (p->append) {
+        kernel_in(k, "KN", p->k);
+        kernel_in(k, "VN", p->v);
+        kernel_inout(k, "KO", keys->present);
+        kernel_inout(k, "VO", values->present);
+    }
     kernel_in(k, "LEN", *lengths);
     kernel_int(k, "QHEADS", changes ? z->heads : 0);
-    kernel_int(k, "KHEADS", z->kv_heads);
+    kernel_int(k, "KHEADS", p->append ? z->kv_heads : 0);
     kernel_int(k, "HEAD", p->head);
     kernel_int(k, "CAPACITY", keys->capacity < values->capacity ? keys->capacity : values->capacity);
     kernel_dim(k, "ROWS", p->q.dims[2]);
@@ -277,6 +285,18 @@ static void gqa_options(Lower *l, const Node *n, Attend *a, int64_t head)
     if (node_input(c, n, GQ_SINKS)) a->sinks = lower_input(l, n, GQ_SINKS);
 }
 
+static Cache open_cache(Lower *l, const Node *n, const Sizes *z, const Parts *p, int input, int output)
+{
+    Compilation *c = lower_compilation(l);
+    const Dim dims[4] = {z->batch, dim_const(c, z->kv_heads), z->total, z->head};
+    Cache cache;
+    if (p->append) return cache_open(l, n, input, output, dims, output == 1 ? p->k.store : p->v.store);
+    cache.present = lower_input(l, n, input); /* nothing new: the present is the past */
+    cache.capacity = lower_upper(l, cache.present.dims[2]);
+    if (has_output(n, output)) lower_set_view(l, n, output, cache.present);
+    return cache;
+}
+
 static void gqa_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
@@ -286,10 +306,8 @@ static void gqa_lower(Lower *l, Node *n)
     if (!read_sizes(c, n, &z)) return;
     const Parts p = read_parts(l, n, &z);
     if (p.head < 0) return;
-    const Dim dims[4] = {z.batch, dim_const(c, z.kv_heads), z.total, z.head};
     const View lengths = lower_input(l, n, GQ_LENGTHS);
-    const Cache keys = cache_open(l, n, GQ_PAST_KEY, 1, dims, p.k.store);
-    const Cache values = cache_open(l, n, GQ_PAST_VALUE, 2, dims, p.v.store);
+    const Cache keys = open_cache(l, n, &z, &p, GQ_PAST_KEY, 1), values = open_cache(l, n, &z, &p, GQ_PAST_VALUE, 2);
     a.length = batch_vector(c, &lengths);
     a.lengths = LENGTH_LESS_ONE;
     a.q = prepare(l, n, &z, &p, &keys, &values, &a.length);
@@ -309,7 +327,7 @@ static int gqa_inplace(Compilation *c, const Node *n, int output, int *axis, boo
     if (!past || !present) return -1;
     *axis = 2;
     *append = !dim_equal(c, past->dims[2], present->dims[2]);
-    return input;
+    return node_input(c, n, GQ_KEY) && dim_is(c, dim_resolve(c, node_input(c, n, GQ_KEY)->dims[1]), 0) ? -1 : input;
 }
 
 static const OpRow rows[] = {

@@ -116,6 +116,8 @@ static bool gemm_shape(Compilation *c, Node *n)
 
 /* ---- lowering */
 
+enum { TABLE_BYTES = 32768 }; /* of sums in shared memory */
+
 typedef struct Product { View a, b, y; } Product; /* of one rank, at least 2; broadcast axes have stride 0 */
 
 /* Operand with as many axes as Y. */
@@ -232,7 +234,7 @@ static void lower_nk(Lower *l, const Node *n, const Product *p)
     int vector = product_vector(p->b.store);
     if (!product_aligned(l, &p->a, vector) || !product_aligned(l, &columns, vector)) vector = 1;
     Kernel *k = begin(l, n, p, "matmul_nk", &batch);
-    const Tiles tiles = product_tiles(m, width, lower_upper(l, dim_from_end(&p->a, 1)) / vector, batch);
+    const Tiles tiles = product_tiles(m, width, 32768, lower_upper(l, dim_from_end(&p->a, 1)) / vector, batch);
     kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
     kernel_text(k, "TYPE", type_text(p->b.store));
     kernel_int(k, "V", vector);
@@ -240,11 +242,12 @@ static void lower_nk(Lower *l, const Node *n, const Product *p)
     product_launch(k, tiles, m, width, batch);
 }
 
-/* Threads of a block side by side along n: fewer make more blocks, and share k among more. */
+/* Threads of a block side by side along n: fewer make more blocks, and share k among more; a run of memory stays 64 bytes
+ * long. */
 static int threads_beside(int64_t columns, int vector, int64_t others)
 {
     int beside = 32;
-    while (beside > 2 && ((columns + beside * vector - 1) / (beside * vector) * others < 132 || beside * vector >= 2 * columns))
+    while (beside > 4 && ((columns + beside * vector - 1) / (beside * vector) * others < 132 || beside * vector >= 2 * columns))
         beside /= 2;
     return beside;
 }
@@ -256,18 +259,28 @@ static void set_accumulator(Kernel *k, DType t)
     kernel_text(k, "FMA_ACC(a, b, c)", single ? "FMAF(a, b, c)" : "((a) * (b) + (c))");
 }
 
+/* Threads of a block: more where blocks are few and k is long for sure. */
+static int threads_together(Lower *l, Dim inner, int beside, int64_t blocks, int64_t bytes_each)
+{
+    int threads = 256;
+    int64_t k;
+    if (!dim_is_const(lower_compilation(l), inner, &k)) return threads;
+    while (threads < 1024 && blocks * threads < 132 * 1024 && k >= 8 * threads / beside && 2 * threads * bytes_each <= TABLE_BYTES)
+        threads *= 2;
+    return threads;
+}
+
 static void lower_kn(Lower *l, const Node *n, const Product *p)
 {
-    enum { BLOCK = 256 };
     int64_t batch;
     const DType t = p->b.store;
     const int64_t m = lower_upper(l, dim_from_end(&p->y, 2)), width = lower_upper(l, dim_from_end(&p->y, 1));
     int vector = is_short_float(t) && stride_from_end(&p->b, 1) == 1 ? product_vector(t) : 1;
-    if (!dim_is_const(lower_compilation(l), dim_from_end(&p->y, 1), NULL) || width % vector || !product_aligned(l, &p->b, vector))
-        vector = 1;
-    /* Sums and their table: at most 32 a thread, 32 KB a block. */
+    const bool fixed = dim_is_const(lower_compilation(l), dim_from_end(&p->y, 1), NULL);
+    if (!fixed || width % vector || !product_aligned(l, &p->b, vector)) vector = 1;
     int rows = product_rows(m);
-    while (rows * vector > 32 || rows * vector * BLOCK * (is_short_float(t) ? 4 : 8) > 32768) rows /= 2;
+    const int size = is_short_float(t) ? 4 : 8;
+    while (rows * vector > 32 || rows * vector * 256 * size > TABLE_BYTES) rows /= 2;
     Kernel *k = begin(l, n, p, "matmul_kn", &batch);
     const int64_t row_tiles = m > rows ? (m + rows - 1) / rows : 1;
     const int beside = threads_beside(width, vector, row_tiles * batch);
@@ -280,7 +293,9 @@ static void lower_kn(Lower *l, const Node *n, const Product *p)
     kernel_int(k, "V", vector);
     kernel_int(k, "MT", rows);
     kernel_int(k, "LN", beside);
-    kernel_launch(k, width > span ? (width + span - 1) / span : 1, row_tiles, batch, BLOCK);
+    const int64_t blocks = width > span ? (width + span - 1) / span : 1;
+    kernel_launch(k, blocks, row_tiles, batch,
+                  threads_together(l, dim_from_end(&p->a, 1), beside, blocks * row_tiles * batch, rows * vector * size));
 }
 
 static void product_lower(Lower *l, Node *n)

@@ -67,10 +67,10 @@ int product_rows(int64_t rows) { return rows <= 1 ? 1 : rows <= 2 ? 2 : rows <= 
 
 enum { BUSY_WARPS = 1056 }; /* two for each scheduler of 132 multiprocessors */
 
-Tiles product_tiles(int64_t rows, int64_t columns, int64_t chunks, int64_t batch)
+Tiles product_tiles(int64_t rows, int64_t columns, int64_t wide, int64_t chunks, int64_t batch)
 {
     Tiles t = {.rows = product_rows(rows), .split = 1};
-    t.columns = columns >= 1024 ? 4 : columns >= 2 ? 2 : 1;
+    t.columns = columns >= wide ? 4 : columns >= 2 ? 2 : 1;
     const int64_t tiles = (columns + t.columns - 1) / t.columns * ((rows + t.rows - 1) / t.rows) * batch;
     while (t.split < 8 && tiles * t.split < BUSY_WARPS && chunks >= 64 * t.split) t.split *= 2;
     t.beside = t.split < 4 ? 4 / t.split : 1;
@@ -84,7 +84,7 @@ void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t b
     kernel_int(k, "R", t.columns);
     kernel_int(k, "KS", t.split);
     kernel_int(k, "WN", t.beside);
-    kernel_int(k, "UNROLL_K", t.rows == 1 ? 2 : 1);
+    kernel_int(k, "UNROLL_K", t.rows > 1 ? 1 : t.columns < 4 ? 4 : 2);
     if (rows < 1) rows = 1;
     if (columns < 1) columns = 1;
     kernel_launch(k, (columns + width - 1) / width, (rows + t.rows - 1) / t.rows, batch, 32 * t.beside * t.split);

@@ -22,7 +22,8 @@ int product_rows(int64_t rows);
 
 /* How warps share the work of a product along K. */
 typedef struct Tiles { int rows, columns, split, beside; } Tiles; /* split: warps a tile; beside: tiles a block */
-Tiles product_tiles(int64_t rows, int64_t columns, int64_t chunks, int64_t batch);
+/* WIDE: from so many columns on, a tile has four of them. */
+Tiles product_tiles(int64_t rows, int64_t columns, int64_t wide, int64_t chunks, int64_t batch);
 /* Sets MT R KS WN UNROLL_K, and launches. */
 void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t batch);
 

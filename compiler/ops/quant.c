@@ -188,7 +188,7 @@ static void nbits_lower(Lower *l, Node *n)
     kernel_text(k, "TYPE", dtype_bits(a.store) == 32 ? "F32" : a.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "V", product_aligned(l, &a, vector) ? vector : 1);
     const int64_t batch = product_batch(l, k, &y, 2, names, views);
-    Tiles tiles = product_tiles(rows, q.n, ceil_div(q.k, chunk), batch);
+    Tiles tiles = product_tiles(rows, q.n, 512, ceil_div(q.k, chunk), batch);
     if (tiles.rows > 1 && tiles.columns > 2) tiles.columns = 2; /* decoded weights of a tile stay in registers */
     product_launch(k, tiles, rows, q.n, batch);
 }

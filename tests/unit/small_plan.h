@@ -60,14 +60,21 @@ static const char *small_folder(void) {
     return folder;
 }
 
+/* Writes a file in the folder. */
+static void small_write(const char *name, const void *bytes, size_t size) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", small_folder(), name);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, size, f) != size || fclose(f) != 0)
+        abort();
+}
+
 /* The compiled module; the caller frees it. */
 static void *small_compile(size_t *size) {
     char path[256], command[1024];
     const char *cc = getenv("CC");
     snprintf(path, sizeof path, "%s/module.c", small_folder());
-    FILE *f = fopen(path, "w");
-    if (!f || fputs(small_module, f) < 0 || fclose(f) != 0)
-        abort();
+    small_write("module.c", small_module, sizeof small_module - 1);
     snprintf(command, sizeof command, "%.200s -O1 -shared -fPIC -w -o %s/module.so %s", cc && *cc ? cc : "cc", small_folder(), path);
     if (system(command) != 0) {
         printf("# %s failed\n", command);
@@ -75,7 +82,7 @@ static void *small_compile(size_t *size) {
     }
     unlink(path);
     snprintf(path, sizeof path, "%s/module.so", small_folder());
-    f = fopen(path, "rb");
+    FILE *f = fopen(path, "rb");
     if (!f)
         abort();
     fseek(f, 0, SEEK_END);
@@ -86,7 +93,6 @@ static void *small_compile(size_t *size) {
         abort();
     fclose(f);
     unlink(path);
-    rmdir(small_folder());
     return bytes;
 }
 
@@ -95,6 +101,7 @@ typedef struct small_options {
     int no_edges;       /* leaves the edges out: a plan that is wrong */
     int two_segments;   /* decode in two segments */
     int stray;          /* sample writes beyond the ring */
+    const char *file;   /* not NULL: region load comes by reference from 4 bytes at 8 of this file; "" is the plan itself */
 } small_options;
 
 static uint32_t small_text(plan_writer *w, const char *text) { return plan_writer_string(w, text); }
@@ -251,8 +258,13 @@ static void *small_plan(const small_options *o, const void *module, size_t modul
     plan_module_record m = {small_text(w, "host-x86_64"), 0, code, module_size};
 #endif
     plan_writer_add(w, PLAN_SECTION_MODULES, &m);
-    const float two = 2;
-    plan_writer_bytes_copy(w, PLAN_SECTION_WEIGHTS, &two, 4);
+    const float two[] = {0, 0, 2};
+    plan_weight_ref_record ref = {.file = small_text(w, o->file), .region = PLAN_REGION_LOAD, .file_offset = 8, .bytes = 4,
+                                  .checksum = plan_checksum(&two[2], 4)};
+    if (o->file)
+        plan_writer_add(w, PLAN_SECTION_WEIGHT_REFS, &ref);
+    if (!o->file || !*o->file)
+        plan_writer_bytes_copy(w, PLAN_SECTION_WEIGHTS, o->file ? two : &two[2], o->file ? sizeof two : 4);
     const uint64_t bytes[PLAN_REGION_COUNT] = {16, plan_writer_size(w, PLAN_SECTION_METADATA), 16, SMALL_STATE + 8 * SMALL_CAPACITY,
                                                8 * PLAN_RING_TOKENS, SMALL_IO_BYTES, o->sampling ? 8 * PLAN_RING_TOKENS : 0};
     for (uint32_t i = 0; i < PLAN_REGION_COUNT; i++) {

@@ -684,6 +684,7 @@ int main(int argc, char **argv) {
     module_bytes = small_compile(&module_size);
     plan_bytes = small_plan(&o, module_bytes, module_size, &plan_size);
     if (argc > 1) { /* for trying plan-run by hand */
+        rmdir(small_folder());
         FILE *f = fopen(argv[1], "wb");
         return !f || fwrite(plan_bytes, 1, plan_size, f) != plan_size || fclose(f) != 0;
     }
@@ -703,6 +704,7 @@ int main(int argc, char **argv) {
     test_refusals();
     free(plan_bytes);
     free(module_bytes);
+    rmdir(small_folder());
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed != 0;
 }
