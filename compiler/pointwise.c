@@ -2,6 +2,7 @@
  * folded contents and inputs that the device feeds. */
 #include "lower.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { MAX_LOADS = 20 };
@@ -83,15 +84,25 @@ static const char *load_c(Builder *b, uint32_t index)
     return arena_text(&comp(b)->arena, "p%d", n);
 }
 
+/* Whether TEXT mentions the operand named by one letter. */
+static bool mentions_operand(const char *text, char letter)
+{
+    for (const char *p = strchr(text, letter); p; p = strchr(p + 1, letter)) {
+        bool before = p > text && (isalnum((unsigned char)p[-1]) || p[-1] == '_' || p[-1] == '.');
+        if (!before && !isalnum((unsigned char)p[1]) && p[1] != '_') return true;
+    }
+    return false;
+}
+
 /* One node's expression in a block of its own, where a, b, c ... name its operands. */
 static const char *node_c(Builder *b, const Node *n)
 {
     const char *operands[26] = { NULL };
     if (n->input_count > 26) fault("lower", "node '%s' has too many operands", n->name);
-    for (int i = 0; i < n->input_count; i++)
-        if (n->inputs[i]) operands[i] = value_c(b, n->inputs[i]);
     const Value *out = node_output(comp(b), n, 0);
     const char *expr = n->op->expr_fn ? n->op->expr_fn(comp(b), n) : n->op->expr;
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] && mentions_operand(expr, (char)('a' + i))) operands[i] = value_c(b, n->inputs[i]);
     int id = b->temporaries++;
     text_add(&b->body, "%s t%d; { ", compute_c(out->dtype), id);
     for (int i = 0; i < n->input_count; i++)

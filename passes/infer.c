@@ -97,7 +97,10 @@ static void rank_symbols(Compilation *c)
         int keep = v->state ? 3 : v->feed == FEED_TOKEN ? 2 : 1;
         for (int k = 0; k < v->rank; k++)
             for (Sym s = 1; s <= c->symbol_count; s++)
-                if (dim_mentions(c, v->dims[k], s) && c->symbols[s].keep < keep) c->symbols[s].keep = keep;
+                if (dim_mentions(c, v->dims[k], s)) {
+                    if (c->symbols[s].keep < keep) c->symbols[s].keep = keep;
+                    if (v->feed == FEED_TOKEN) c->symbols[s].lo = 1; /* a step is fed at least one token */
+                }
     }
 }
 

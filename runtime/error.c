@@ -1,6 +1,7 @@
 /* error.c - thread-local error text, status names, version, and the host allocator. */
 #include "error.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +9,36 @@
 
 #define TEXT_BYTES 2048
 
-static _Thread_local char error_text[TEXT_BYTES];
+/* The text is not a thread-local array: fibre.c's initial-exec variable makes all thread-local storage of the library
+ * static, and a large block would keep programs from loading the library while they run (dlopen). */
+static pthread_key_t text_key;
+static pthread_once_t text_once = PTHREAD_ONCE_INIT;
+static int text_ready;
 
-const char *plan_error_message(void) { return error_text; }
+static void make_key(void) { text_ready = pthread_key_create(&text_key, free) == 0; }
 
-void plan_error_clear(void) { error_text[0] = 0; }
+/* This thread's text; NULL when there is no memory for one. */
+static char *error_text(void) {
+    if (pthread_once(&text_once, make_key) != 0 || !text_ready)
+        return NULL;
+    char *text = pthread_getspecific(text_key);
+    if (!text && (text = calloc(1, TEXT_BYTES)) != NULL && pthread_setspecific(text_key, text) != 0) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+const char *plan_error_message(void) {
+    const char *text = error_text();
+    return text ? text : "out of memory, for the text of an error too";
+}
+
+void plan_error_clear(void) {
+    char *text = error_text();
+    if (text)
+        text[0] = 0;
+}
 
 plan_status plan_fail(plan_status status, const char *format, ...) {
     char text[TEXT_BYTES];
@@ -22,7 +48,9 @@ plan_status plan_fail(plan_status status, const char *format, ...) {
     if (vsnprintf(text, sizeof text, format, list) < 0)
         text[0] = 0;
     va_end(list);
-    memcpy(error_text, text, sizeof text);
+    char *kept = error_text();
+    if (kept)
+        memcpy(kept, text, sizeof text);
     return status;
 }
 
@@ -33,7 +61,7 @@ plan_status plan_fail_prefix(plan_status status, const char *format, ...) {
     if (vsnprintf(where, sizeof where, format, list) < 0)
         where[0] = 0;
     va_end(list);
-    return plan_fail(status, "%s: %.1500s", where, error_text);
+    return plan_fail(status, "%s: %.1500s", where, plan_error_message());
 }
 
 const char *plan_status_name(plan_status status) {

@@ -3,6 +3,12 @@
 #include "config.h"
 #endif
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 #include <pthread.h>
 
 #include "small_plan.h"
