@@ -10,7 +10,7 @@
 #endif
 
 enum OptionId {
-    OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_MAX, OPT_PIN, OPT_WEIGHTS, OPT_SAMPLE,
+    OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE,
     OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
     OPT_VERSION
 };
@@ -26,6 +26,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--prefill", OPT_PREFILL, A_VALUE, "N", "longest prompt part of one prefill step"},
     {"--max", OPT_MAX, A_VALUE, "SYMBOL=N", "upper bound of a symbol"},
     {"--pin", OPT_PIN, A_VALUE, "SYMBOL=N", "value of a symbol"},
+    {"--bind", OPT_BIND, A_VALUE, "INPUT=FILE.pb", "the input is a constant: the tensor of that file"},
     {"--weights", OPT_WEIGHTS, A_VALUE, "embed|reference", "weights in the plan, or in the model's files"},
     {"--sample", OPT_SAMPLE, A_VALUE, "greedy|none", "choose the next token on the device"},
     {"--require-single-segment", OPT_SINGLE, MAYBE_A_VALUE, "SIGNATURE", "fail when a signature has a seam"},
@@ -91,6 +92,22 @@ static const char *add_range(Compilation *c, const char *option, const char *tex
     return NULL;
 }
 
+/* Names of inputs may hold '='; names of files seldom do. */
+static const char *add_bind(Compilation *c, const char *text)
+{
+    Options *o = &c->options;
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return arena_text(&c->arena, "--bind: expected INPUT=FILE.pb, found '%s'", text);
+    Bind *fresh = NEW_ARRAY(c, Bind, o->bind_count + 1);
+    if (o->bind_count)
+        memcpy(fresh, o->binds, sizeof *fresh * (size_t)o->bind_count);
+    fresh[o->bind_count++] = (Bind){.input = arena_text(&c->arena, "%.*s", (int)(equals - text), text), .path = equals + 1,
+                                    .place = arena_text(&c->arena, "--bind %s", text)};
+    o->binds = fresh;
+    return NULL;
+}
+
 /* *flag = whether VALUE is the second of two words. */
 static const char *choose(Compilation *c, const char *option, const char *value, const char *no, const char *yes, bool *flag)
 {
@@ -121,6 +138,7 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     case OPT_PREFILL: return positive(c, row->name, value, &o->prefill);
     case OPT_MAX: return add_range(c, row->name, value, false);
     case OPT_PIN: return add_range(c, row->name, value, true);
+    case OPT_BIND: return add_bind(c, value);
     case OPT_WEIGHTS: return choose(c, row->name, value, "embed", "reference", &o->weights_reference);
     case OPT_SAMPLE: return choose(c, row->name, value, "none", "greedy", &o->sample_greedy);
     case OPT_DUMP: o->dump = value; break;
@@ -196,6 +214,8 @@ static const char *wrong_whole(const Compilation *c, const Command *out)
         return "no model is given";
     if (out->run && !out->from_text)
         return "--run needs --from-text";
+    if (out->from_text && o->bind_count)
+        return "--bind needs a model";
     if (!o->output_path && !ends_early)
         return "no output is given: -o OUT.plan, or --check";
     return NULL;

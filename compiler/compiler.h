@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define MAX_RANK 8
+#define MAX_LOOP_SCANS 16
 #define MAX_CONTENTS 1024 /* integer contents are followed up to this many elements */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -48,7 +49,9 @@ _Noreturn void fault(const char *pass, const char *format, ...); /* our own mist
 typedef enum DType {
     DT_NONE = 0, DT_F32 = 1, DT_U8 = 2, DT_I8 = 3, DT_U16 = 4, DT_I16 = 5, DT_I32 = 6, DT_I64 = 7, DT_STRING = 8,
     DT_BOOL = 9, DT_F16 = 10, DT_F64 = 11, DT_U32 = 12, DT_U64 = 13, DT_C64 = 14, DT_C128 = 15, DT_BF16 = 16,
-    DT_F8E4M3FN = 17, DT_F8E4M3FNUZ = 18, DT_F8E5M2 = 19, DT_F8E5M2FNUZ = 20, DT_U4 = 21, DT_I4 = 22, DT_F4E2M1 = 23
+    DT_F8E4M3FN = 17, DT_F8E4M3FNUZ = 18, DT_F8E5M2 = 19, DT_F8E5M2FNUZ = 20, DT_U4 = 21, DT_I4 = 22, DT_F4E2M1 = 23,
+    DT_F8E8M0 = 24, DT_U2 = 25, DT_I2 = 26,
+    DT_I2_BYTE = 29, DT_I4_BYTE = 30, DT_F4_BYTE = 31 /* storage alone: the low bits of a byte; no value has these */
 } DType;
 const char *dtype_name(DType t);      /* "f32" ... */
 DType dtype_from_name(const char *s); /* DT_NONE when there is none */
@@ -107,7 +110,7 @@ uint32_t proof_add(Compilation *c, const char *rule, const Node *n, uint32_t bec
 bool dim_equate(Compilation *c, const Node *n, const char *rule, Dim a, Dim b);
 
 /* ---- graph.c, graph_text.c */
-typedef struct Data {      /* constant bytes, little endian, row major; 4-bit types packed low nibble first */
+typedef struct Data {      /* constant bytes, little endian, row major; types below 8 bits packed, low bits first */
     const void *bytes;     /* mapped or in the arena; NULL with --weights=reference when the file is absent */
     uint64_t size;
     const char *file;      /* external file (relative to the model) or NULL when inside the model */
@@ -163,7 +166,20 @@ struct Node {
     uint32_t inplace;           /* set by alias: 1 + state pair that it writes in place, for each pair: bit mask by output */
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
     bool dead;                  /* nothing needs it */
+    uint32_t loop;              /* set by control: the loop that it enters, leaves, or is part of (innermost); 0 none */
+    const struct ScopeNames *scope; /* of a control node that stood in a subgraph: what its own subgraphs' outer names mean */
 };
+
+/* A loop that stays one after control: a LoopEnter node, its body, a LoopExit node, in this order in the main graph.
+ * Enter: initial states, then scanned inputs -> iteration number, states, slices. Exit: new states, then one slice of
+ * each scan output -> final states, scan outputs. */
+typedef struct Loop {
+    Dim trip;                    /* iterations */
+    int states, scan_inputs, scan_outputs;
+    int input_axes[MAX_LOOP_SCANS], output_axes[MAX_LOOP_SCANS];
+    bool input_reverse[MAX_LOOP_SCANS], output_reverse[MAX_LOOP_SCANS];
+    bool needed;                 /* set by fuse */
+} Loop;
 
 struct Graph {
     const char *name;
@@ -244,6 +260,9 @@ Dim shape_broadcast_dim(Compilation *c, const Node *n, Dim a, Dim b); /* posts a
 bool output_set(Compilation *c, Node *n, int i, DType t, int rank, const Dim *dims);
 Dim value_elements(Compilation *c, const Value *v); /* product of dims */
 
+/* ---- expand.c: If, Loop and Scan become nodes of the main graph. False after an error. Indices of nodes behind it move. */
+bool control_expand(Compilation *c, uint32_t node);
+
 /* ---- recipe.c */
 typedef struct StatePair {
     uint32_t input, output;   /* values of the main graph */
@@ -255,6 +274,7 @@ typedef struct StatePair {
 } StatePair;
 typedef struct Range { const char *symbol; int64_t lo, hi; int line, column; } Range;
 typedef struct SignatureSpec { const char *name; int range_count; Range *ranges; int line; } SignatureSpec;
+typedef struct Bind { const char *input, *path, *place; } Bind; /* an input becomes the tensor of a file; place: for messages */
 typedef struct Recipe {
     const char *file;          /* NULL: deduced */
     int64_t capacity;          /* 0 = default */
@@ -263,6 +283,7 @@ typedef struct Recipe {
     int signature_count; SignatureSpec *signatures;
     int feed_count; struct { const char *input; Feed feed; int line, column; } *feeds;
     int constant_count; struct { const char *input; int count; int64_t *values; int line, column; } *constants;
+    int bind_count; Bind *binds;
 } Recipe;
 bool recipe_read(Compilation *c, const char *path);   /* YAML; errors name line and column */
 bool recipe_apply(Compilation *c);  /* after import: pairs, feeds, constants from the recipe or the common conventions; checked */
@@ -298,7 +319,7 @@ typedef struct Buffer {
  * extents may be expressions. Element (i0, i1, ...) is at offset + i0*stride[0] + ... */
 typedef struct View {
     uint32_t buffer;       /* in c->buffers, 1-based; 0 = no view */
-    DType store;           /* storage type; U4/I4 only for packed constants, else byte-wide */
+    DType store;           /* storage type; U4 I4 U2 I2 F4E2M1 only for packed constants, else byte-wide */
     int rank;
     Dim dims[MAX_RANK];    /* with pinned symbols replaced by their values */
     int64_t stride[MAX_RANK];
@@ -383,6 +404,7 @@ typedef struct Options {
     const char *require_signature;
     int threads;                /* compile threads */
     int max_count; Range *max;  /* --max, --pin */
+    int bind_count; Bind *binds; /* --bind */
 } Options;
 
 /* Bytes of each region, set by memory. The initialised part of weights and load comes from the file. */
@@ -402,6 +424,7 @@ struct Compilation {
     struct Equations *equations;
     Graph graph;
     uint32_t subgraph_count; Graph *subgraphs;
+    uint32_t loop_count, loop_room; Loop *loops; /* 1-based */
     int pair_count; StatePair *pairs;
     Sym batch, sequence, position; /* set by classify; position: the growing symbol, or one made for static caches; 0 none */
     Dim position_step;             /* position := position + this each step */

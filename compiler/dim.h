@@ -35,6 +35,7 @@ void dim_bounds_in(Compilation *c, const Ranges *r, Dim d, int depth, int64_t *l
 Dim dim_map(Compilation *c, Dim d, const SymbolMap *map);
 /* equations.c: the equations that wait for others, as dims that are zero. */
 void pending_add(Compilation *c, Dim zero, uint32_t node, const char *rule);
+void equations_shift(Compilation *c, uint32_t at, uint32_t by);
 int equations_waiting(Compilation *c);
 Dim equation_waiting(Compilation *c, int i, uint32_t *node, const char **rule);
 bool checked_add(int64_t a, int64_t b, int64_t *out);

@@ -12,11 +12,13 @@ static const struct { const char *name; int bits; } dtypes[] = {
     [DT_C128] = {"c128", 128},    [DT_BF16] = {"bf16", 16},     [DT_F8E4M3FN] = {"f8e4m3fn", 8},
     [DT_F8E4M3FNUZ] = {"f8e4m3fnuz", 8}, [DT_F8E5M2] = {"f8e5m2", 8}, [DT_F8E5M2FNUZ] = {"f8e5m2fnuz", 8},
     [DT_U4] = {"u4", 4},          [DT_I4] = {"i4", 4},          [DT_F4E2M1] = {"f4e2m1", 4},
+    [DT_F8E8M0] = {"f8e8m0", 8},  [DT_U2] = {"u2", 2},          [DT_I2] = {"i2", 2},
+    [DT_I2_BYTE] = {"i2 byte", 8}, [DT_I4_BYTE] = {"i4 byte", 8}, [DT_F4_BYTE] = {"f4e2m1 byte", 8},
 };
 
 static bool known(DType t)
 {
-    return (size_t)t < COUNT_OF(dtypes);
+    return (size_t)t < COUNT_OF(dtypes) && dtypes[t].name;
 }
 
 const char *dtype_name(DType t)
@@ -27,7 +29,7 @@ const char *dtype_name(DType t)
 DType dtype_from_name(const char *s)
 {
     for (size_t i = 1; i < COUNT_OF(dtypes); i++)
-        if (!strcmp(dtypes[i].name, s))
+        if (dtypes[i].name && !strcmp(dtypes[i].name, s))
             return (DType)i;
     return DT_NONE;
 }
@@ -41,7 +43,7 @@ bool dtype_is_float(DType t)
 {
     switch (t) {
     case DT_F32: case DT_F16: case DT_F64: case DT_BF16: case DT_F8E4M3FN: case DT_F8E4M3FNUZ: case DT_F8E5M2:
-    case DT_F8E5M2FNUZ: case DT_F4E2M1:
+    case DT_F8E5M2FNUZ: case DT_F4E2M1: case DT_F8E8M0: case DT_F4_BYTE:
         return true;
     default:
         return false;
@@ -52,7 +54,8 @@ bool dtype_is_integer(DType t)
 {
     switch (t) {
     case DT_U8: case DT_I8: case DT_U16: case DT_I16: case DT_I32: case DT_I64: case DT_U32: case DT_U64: case DT_U4:
-    case DT_I4:
+    case DT_I4: case DT_U2: case DT_I2:
+    case DT_I2_BYTE: case DT_I4_BYTE:
         return true;
     default:
         return false;

@@ -146,6 +146,14 @@ bool dim_equate(Compilation *c, const Node *n, const char *rule, Dim a, Dim b)
     return contradiction(c, node, rule, left, right);
 }
 
+/* Nodes after AT moved on by BY. */
+void equations_shift(Compilation *c, uint32_t at, uint32_t by)
+{
+    Equations *e = equations_of(c);
+    for (int i = 0; i < e->count; i++)
+        if (e->pending[i].node > at) e->pending[i].node += by;
+}
+
 int equations_waiting(Compilation *c) { return equations_of(c)->count; }
 
 Dim equation_waiting(Compilation *c, int i, uint32_t *node, const char **rule)

@@ -344,10 +344,11 @@ static uint64_t load(const Value *v, int64_t i, size_t bytes)
     return x;
 }
 
-static unsigned load_nibble(const Value *v, int64_t i)
+/* Element i of a packed type. */
+static unsigned load_bits(const Value *v, int64_t i, int bits)
 {
-    unsigned byte = ((const unsigned char *)v->data->bytes)[i / 2];
-    return i & 1 ? byte >> 4 : byte & 15;
+    unsigned byte = ((const unsigned char *)v->data->bytes)[i * bits / 8];
+    return byte >> i * bits % 8 & ((1u << bits) - 1);
 }
 
 /* A small float: `bias`, `mantissa` bits; SPECIAL says what its largest exponent means: 'i' infinities and NaN as in
@@ -381,8 +382,10 @@ int64_t data_int(const Value *v, int64_t i)
     case DT_U32: return (int64_t)load(v, i, 4);
     case DT_I32: return (int32_t)load(v, i, 4);
     case DT_U64: case DT_I64: return (int64_t)load(v, i, 8);
-    case DT_U4: return load_nibble(v, i);
-    case DT_I4: return (int64_t)(load_nibble(v, i) ^ 8) - 8;
+    case DT_U4: return load_bits(v, i, 4);
+    case DT_I4: return (int64_t)(load_bits(v, i, 4) ^ 8) - 8;
+    case DT_U2: return load_bits(v, i, 2);
+    case DT_I2: return (int64_t)(load_bits(v, i, 2) ^ 2) - 2;
     default: return (int64_t)data_float(v, i);
     }
 }
@@ -407,7 +410,8 @@ double data_float(const Value *v, int64_t i)
     case DT_F8E4M3FNUZ: return small_float((unsigned)load(v, i, 1), 4, 3, 8, 'u');
     case DT_F8E5M2: return small_float((unsigned)load(v, i, 1), 5, 2, 15, 'i');
     case DT_F8E5M2FNUZ: return small_float((unsigned)load(v, i, 1), 5, 2, 16, 'u');
-    case DT_F4E2M1: return small_float(load_nibble(v, i), 2, 1, 1, 'f');
+    case DT_F4E2M1: return small_float(load_bits(v, i, 4), 2, 1, 1, 'f');
+    case DT_F8E8M0: return load(v, i, 1) == 255 ? (double)NAN : ldexp(1.0, (int)load(v, i, 1) - 127);
     case DT_U64: return (double)load(v, i, 8);
     case DT_NONE: case DT_STRING: case DT_C64: case DT_C128:
         fault("graph", "element %lld of '%s' (%s) is no number", (long long)i, v->name, dtype_name(v->dtype));

@@ -38,6 +38,17 @@ static const char *type_token(DType t)
     case DT_BOOL: return "BOOL";
     case DT_U4: return "U4";
     case DT_I4: return "I4";
+    case DT_U2: return "U2";
+    case DT_I2: return "I2";
+    case DT_F8E4M3FN: return "F8E4M3FN";
+    case DT_F8E4M3FNUZ: return "F8E4M3FNUZ";
+    case DT_F8E5M2: return "F8E5M2";
+    case DT_F8E5M2FNUZ: return "F8E5M2FNUZ";
+    case DT_F8E8M0: return "F8E8M0";
+    case DT_F4E2M1: return "F4E2M1";
+    case DT_F4_BYTE: return "F4_BYTE";
+    case DT_I4_BYTE: return "I4_BYTE";
+    case DT_I2_BYTE: return "I2_BYTE";
     default: fault("lower", "type %s has no storage", dtype_name(t));
     }
 }
@@ -61,10 +72,9 @@ static const char *storage_c(DType t)
 const char *compute_c(DType t)
 {
     switch (t) {
-    case DT_F32: case DT_F16: case DT_BF16: return "float";
     case DT_F64: return "double";
     case DT_BOOL: return "int";
-    default: return "long long";
+    default: return dtype_is_float(t) ? "float" : "long long";
     }
 }
 
@@ -228,16 +238,24 @@ static void parameters(Kernel *k, uint64_t slots)
         text_add(&k->macros, "%s%s%s *%s", i ? ", " : "", o->mode == 1 ? "const " : "", type, o->name);
         text_add(&unpack, "%s(%s%s *)gp_args[%d]", i ? ", " : "", o->mode == 1 ? "const " : "", type, i);
     }
-    if (slots) {
-        text_add(&k->macros, "%sconst long long *E", k->operand_count ? ", " : "");
-        text_add(&unpack, "%s(const long long *)gp_args[%d]", k->operand_count ? ", " : "", k->operand_count);
+    int words = k->operand_count; /* of the arguments so far */
+    if (k->l->guarded) {
+        text_add(&k->macros, "%sconst idx gp_iteration", words ? ", " : "");
+        text_add(&unpack, "%s(idx)gp_args[%d]", words ? ", " : "", words);
+        words++;
     }
-    if (!slots && !k->operand_count) text_add(&k->macros, "void");
+    if (slots) {
+        text_add(&k->macros, "%sconst long long *E", words ? ", " : "");
+        text_add(&unpack, "%s(const long long *)gp_args[%d]", words ? ", " : "", words);
+        words++;
+    }
+    if (!words) text_add(&k->macros, "void");
     text_add(&k->macros, "\n#define KERNEL_UNPACK %s\n", unpack.data ? unpack.data : "");
     text_free(&unpack);
     text_add(&k->macros, "#define EXTENTS ");
     for (int s = 0; s < 64; s++)
         if (slots >> s & 1) text_add(&k->macros, "const idx e%d = E[%d]; ", s, s);
+    if (k->l->guarded) text_add(&k->macros, "if (gp_iteration >= GP_TRIP) return;");
     text_add(&k->macros, "\n");
 }
 
@@ -265,10 +283,10 @@ static uint32_t intern_kernel(Kernel *k, int block)
 static void fill_launch(Kernel *k, Launch *launch, bool extents)
 {
     Lower *l = k->l;
-    launch->arg_count = k->operand_count + extents;
+    launch->arg_count = k->operand_count + l->guarded + extents;
     launch->args = NEW_ARRAY(l->c, LaunchArg, launch->arg_count + 1);
     launch->accesses = NEW_ARRAY(l->c, Access, launch->arg_count + 1);
-    launch->access_count = launch->arg_count;
+    launch->access_count = k->operand_count + extents;
     for (int i = 0; i < k->operand_count; i++) {
         const Operand *o = &k->operands[i];
         int64_t offset = 0;
@@ -277,9 +295,10 @@ static void fill_launch(Kernel *k, Launch *launch, bool extents)
         launch->args[i] = (LaunchArg){ false, o->view.buffer, offset, 0 };
         launch->accesses[i] = view_access(l, &o->view, o->mode);
     }
+    if (l->guarded) launch->args[k->operand_count] = (LaunchArg){ .literal = true, .value = l->guard_iteration };
     if (!extents) return;
     uint32_t b = extents_buffer(l->c);
-    launch->args[k->operand_count] = (LaunchArg){ false, b, 0, 0 };
+    launch->args[launch->arg_count - 1] = (LaunchArg){ false, b, 0, 0 };
     launch->accesses[k->operand_count] = (Access){ b, 1, 0, 8 * (int64_t)slot_count(l->c) };
 }
 
@@ -287,12 +306,13 @@ void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, in
 {
     if (grid_x < 1 || grid_y < 1 || grid_z < 1 || block < 32 || block > 1024 || block % 32)
         fault("lower", "kernel %s: grid %lld x %lld x %lld, block %d", k->template, (long long)grid_x, (long long)grid_y, (long long)grid_z, block);
+    if (k->l->guarded) kernel_dim(k, "GP_TRIP", k->l->guard_trip);
     uint64_t slots = k->macros.data ? slots_mentioned(k->macros.data) : 0;
     parameters(k, slots);
     text_add(&k->macros, "#define KERNEL_BLOCK %d\n", block);
     count_traffic(k);
     uint32_t kernel = intern_kernel(k, block);
-    k->l->c->kernels[kernel].arg_count = k->operand_count + (slots != 0);
+    k->l->c->kernels[kernel].arg_count = k->operand_count + k->l->guarded + (slots != 0);
     Launch *launch = launch_new(k->l);
     launch->kernel = kernel;
     launch->grid[0] = grid_x;

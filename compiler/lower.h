@@ -19,6 +19,9 @@ struct Lower {
     View *views;             /* by value; buffer 0: not made yet */
     NodeFate *fates;         /* by node */
     uint32_t node;           /* being lowered */
+    bool guarded;            /* launches run only while guard_iteration < guard_trip: iterations of a loop over a ranged dim */
+    Dim guard_trip;
+    int64_t guard_iteration;
     int launch_count, launch_room;
     Launch *launches;
     uint32_t dim_room; Dim *dims; /* memo of lower_dim */
@@ -33,7 +36,7 @@ uint32_t buffer_new(Compilation *c, const char *name, Region region, int64_t byt
 View view_dense_new(Lower *l, uint32_t buffer, DType store, int rank, const Dim *dims);
 Launch *launch_new(Lower *l);
 bool value_folded(const Value *v);          /* contents known: needs no launch unless a kernel wants memory */
-DType storage_type(DType t);                /* of buffers that kernels write: 4-bit types take a byte */
+DType storage_type(DType t);                /* of buffers that kernels write: an element below 8 bits takes a byte */
 uint32_t state_buffer(Compilation *c, int pair);
 uint32_t extents_buffer(Compilation *c);
 int slot_count(Compilation *c);
@@ -41,7 +44,8 @@ View state_view(Lower *l, int pair, bool whole);
 uint32_t io_buffer(Lower *l, uint32_t value);
 const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
 void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
-void lower_memory_init(Lower *l);
+void lower_node(Lower *l, uint32_t node);             /* passes/lower.c */
+uint32_t lower_loop(Lower *l, uint32_t enter);        /* passes/lower_loop.c */
 
 /* Initial bytes of table buffers in region metadata; weights have Buffer.data. */
 typedef struct Table { uint32_t buffer; const void *bytes; } Table;

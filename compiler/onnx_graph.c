@@ -119,11 +119,11 @@ static bool read_elem_type(Reader *r, const ValueInfoProto *p, const char *place
     if (!p->type || !p->type->tensor_type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return true;
     int type = p->type->tensor_type->elem_type;
-    if (type == DT_STRING || type < 0 || type > DT_F4E2M1) {
+    if (type == DT_STRING || type < 0 || type > DT_I2) {
         if (type == DT_STRING)
             diag_error(r->c, place, "strings are not supported");
         else
-            diag_error(r->c, place, "data type %d is not known; expected 1 to %d", type, DT_F4E2M1);
+            diag_error(r->c, place, "data type %d is not known; expected 1 to %d", type, DT_I2);
         return false;
     }
     *out = (DType)type;

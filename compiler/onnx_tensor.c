@@ -40,8 +40,8 @@ static bool read_dtype(Reader *r, Value *v, const TensorProto *t, const char *pl
         diag_error(r->c, place, "strings are not supported");
         return false;
     }
-    if (type <= 0 || type > DT_F4E2M1) {
-        diag_error(r->c, place, "data type %d is not known; expected 1 to %d", type, DT_F4E2M1);
+    if (type <= 0 || type > DT_I2) {
+        diag_error(r->c, place, "data type %d is not known; expected 1 to %d", type, DT_I2);
         return false;
     }
     v->dtype = (DType)type;
@@ -56,7 +56,7 @@ static const char *external_text(const TensorProto *t, const char *key)
     return NULL;
 }
 
-/* int32_data holds all types of up to 32 bits, one an element; the 4-bit types two an element, as in raw_data. */
+/* int32_data holds all types of up to 32 bits, one an element; those below 8 bits a byte an element, as in raw_data. */
 static bool from_int32(Reader *r, Value *v, const TensorProto *t, const char *place, uint8_t *out, size_t width)
 {
     int64_t low = width == 4 ? INT32_MIN : width == 2 ? INT16_MIN : INT8_MIN;

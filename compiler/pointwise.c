@@ -231,7 +231,9 @@ void lower_materialise(Lower *l, uint32_t index)
     Compilation *c = l->c;
     const Value *v = &c->graph.values[index];
     uint32_t node = l->node;
+    bool guarded = l->guarded;
     if (value_folded(v) && metadata_table(l, index)) return;
+    if (!v->producer || !c->graph.nodes[v->producer].loop) l->guarded = false; /* made once, whatever the iteration */
     if (value_folded(v) || (v->is_input && v->feed != FEED_CALLER && v->feed != FEED_TOKEN)) {
         View out = lower_temporary(l, v->name, v->dtype, v->rank, v->dims);
         l->node = 0;
@@ -245,4 +247,5 @@ void lower_materialise(Lower *l, uint32_t index)
         l->views[index] = out;
     } else fault("lower", "value '%s' was never made", v->name);
     l->node = node;
+    l->guarded = guarded;
 }

@@ -79,6 +79,9 @@ void constant_set(Reader *r, Graph *g, uint32_t value, DType type, int rank, int
 /* Follows the elements of a small integer constant. */
 void constant_contents(Compilation *c, Value *v);
 
+/* onnx_bind.c: unpacks into the arena. */
+ProtobufCAllocator reader_allocator(Compilation *c);
+
 /* onnx_attr.c */
 int attr_type(const AttributeProto *a); /* AT_..., also of files that do not say it */
 /* The attributes that a node has once references into the call are resolved. */

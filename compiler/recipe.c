@@ -286,11 +286,23 @@ static const char *constant_refused(Compilation *c, const Value *v, int count, c
     return NULL;
 }
 
-/* The input becomes a constant of the graph, and is none of its inputs any more. */
-static void make_constant(Compilation *c, uint32_t input, int count, const int64_t *values, int64_t elements)
+void input_to_constant(Compilation *c, uint32_t input)
 {
     Graph *g = &c->graph;
     Value *v = &g->values[input];
+    uint32_t kept = 0;
+    v->is_constant = true;
+    v->is_input = false;
+    v->feed = FEED_CALLER;
+    for (uint32_t i = 0; i < g->input_count; i++)
+        if (g->inputs[i] != input)
+            g->inputs[kept++] = g->inputs[i];
+    g->input_count = kept;
+}
+
+static void make_constant(Compilation *c, uint32_t input, int count, const int64_t *values, int64_t elements)
+{
+    Value *v = &c->graph.values[input];
     size_t width = (size_t)dtype_bits(v->dtype) / 8;
     unsigned char *bytes = arena_alloc(&c->arena, (size_t)elements * width);
     bool integer = v->dtype != DT_F32;
@@ -305,14 +317,7 @@ static void make_constant(Compilation *c, uint32_t input, int count, const int64
     }
     v->data = NEW(c, Data);
     *v->data = (Data){.bytes = bytes, .size = (uint64_t)elements * width};
-    v->is_constant = true;
-    v->is_input = false;
-    v->feed = FEED_CALLER;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < g->input_count; i++)
-        if (g->inputs[i] != input)
-            g->inputs[kept++] = g->inputs[i];
-    g->input_count = kept;
+    input_to_constant(c, input);
 }
 
 static void apply_constants(Compilation *c)
@@ -345,6 +350,8 @@ static void check_ranges(Compilation *c, int count, const Range *list)
 
 bool recipe_apply(Compilation *c)
 {
+    if (!binds_apply(c)) /* first: what is bound is no state and has no feed */
+        return false;
     apply_pairs(c);
     apply_feeds(c);
     apply_constants(c);

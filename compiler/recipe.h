@@ -17,4 +17,12 @@ bool feed_from_name(const char *name, Feed *out);
 uint32_t graph_input_named(const Graph *g, const char *name);
 uint32_t graph_output_named(const Graph *g, const char *name);
 
+/* The input holds data: it becomes a constant of the graph, and is none of its inputs any more. */
+void input_to_constant(Compilation *c, uint32_t input);
+
+/* onnx_bind.c: what --bind and the recipe's `bind` say. False after errors. */
+bool binds_apply(Compilation *c);
+/* Whether the command line binds that input, from its entry FROM on. */
+bool bind_overridden(const Compilation *c, int from, const char *input);
+
 #endif

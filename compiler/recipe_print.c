@@ -2,6 +2,7 @@
 #include "recipe.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool plain(const char *s)
@@ -170,6 +171,26 @@ static void print_constants(Compilation *c, FILE *out)
     }
 }
 
+/* The printed recipe may lie anywhere: names of files are absolute. */
+static void print_bind(Compilation *c, FILE *out, const Bind *b, bool *any)
+{
+    char *path = realpath(b->path, NULL);
+    fprintf(out, "%s  %s: %s\n", *any ? "" : "bind:\n", scalar(c, b->input), scalar(c, path ? path : b->path));
+    *any = true;
+    free(path);
+}
+
+static void print_binds(Compilation *c, FILE *out)
+{
+    bool any = false;
+    for (int i = 0; i < c->recipe.bind_count; i++)
+        if (!bind_overridden(c, 0, c->recipe.binds[i].input))
+            print_bind(c, out, &c->recipe.binds[i], &any);
+    for (int i = 0; i < c->options.bind_count; i++)
+        if (!bind_overridden(c, i + 1, c->options.binds[i].input))
+            print_bind(c, out, &c->options.binds[i], &any);
+}
+
 static void print_feeds(Compilation *c, FILE *out)
 {
     const Graph *g = &c->graph;
@@ -190,5 +211,6 @@ void recipe_print(Compilation *c, FILE *out)
     print_sizes(c, out);
     print_signatures(c, out);
     print_constants(c, out);
+    print_binds(c, out);
     print_feeds(c, out);
 }

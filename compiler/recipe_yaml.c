@@ -14,6 +14,7 @@
 typedef struct Reading {
     Compilation *c;
     Recipe *r;
+    const char *path;
     yaml_document_t document;
 } Reading;
 
@@ -241,6 +242,26 @@ static bool constant_entry(Reading *y, const char *key, yaml_node_t *at, yaml_no
     return true;
 }
 
+/* A file's name is relative to the recipe's folder. */
+static const char *beside_recipe(Reading *y, const char *path)
+{
+    const char *slash = strrchr(y->path, '/');
+    if (*path == '/' || !slash)
+        return path;
+    return arena_text(&y->c->arena, "%.*s/%s", (int)(slash - y->path), y->path, path);
+}
+
+static bool bind_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node_t *value, void *into)
+{
+    (void)into;
+    const char *path = text_of(y, value, "a file's name");
+    if (!path)
+        return false;
+    const char *place = arena_text(&y->c->arena, "%s:%d:%d", y->r->file, line_of(at), column_of(at));
+    y->r->binds[y->r->bind_count++] = (Bind){.input = key, .path = beside_recipe(y, path), .place = place};
+    return true;
+}
+
 static bool feed_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node_t *value, void *into)
 {
     (void)into;
@@ -285,11 +306,15 @@ static bool recipe_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node
         r->constants = arena_alloc(a, room * sizeof *r->constants);
         return each_entry(y, value, "a map from inputs to integers", constant_entry, NULL);
     }
+    if (!strcmp(key, "bind")) {
+        r->binds = arena_alloc(a, room * sizeof *r->binds);
+        return each_entry(y, value, "a map from inputs to files", bind_entry, NULL);
+    }
     if (!strcmp(key, "feeds")) {
         r->feeds = arena_alloc(a, room * sizeof *r->feeds);
         return each_entry(y, value, "a map from inputs to feeds", feed_entry, NULL);
     }
-    return wrong(y, at, "key '%s' is not known; expected states, symbols, capacity, prefill, signatures, constants or feeds",
+    return wrong(y, at, "key '%s' is not known; expected states, symbols, capacity, prefill, signatures, constants, bind or feeds",
                  key);
 }
 
@@ -328,7 +353,7 @@ static bool read_document(Reading *y, yaml_parser_t *p)
 
 bool recipe_read(Compilation *c, const char *path)
 {
-    Reading y = {.c = c, .r = &c->recipe};
+    Reading y = {.c = c, .r = &c->recipe, .path = path};
     const char *slash = strrchr(path, '/');
     const uint8_t *bytes = NULL;
     uint64_t size = 0;

@@ -84,7 +84,16 @@ const char *lower_c(Lower *l, Dim d)
 
 /* ---- views */
 
-DType storage_type(DType t) { return t == DT_U4 ? DT_U8 : t == DT_I4 ? DT_I8 : t; }
+DType storage_type(DType t)
+{
+    switch (t) {
+    case DT_U4: case DT_U2: return DT_U8;
+    case DT_I4: return DT_I4_BYTE;
+    case DT_I2: return DT_I2_BYTE;
+    case DT_F4E2M1: return DT_F4_BYTE;
+    default: return t;
+    }
+}
 
 View view_dense_new(Lower *l, uint32_t buffer, DType store, int rank, const Dim *dims)
 {

@@ -28,6 +28,7 @@ typedef struct Field {
 
 typedef struct Walk {
     Compilation *c;
+    const WireFile *file;
     const uint8_t *bytes;
     size_t size;
     uint32_t count, room, limit; /* messages, in the order of their tags */
@@ -38,7 +39,9 @@ typedef struct Walk {
 
 static bool wrong(Walk *w, size_t at, const char *what, const char *expected, const char *found)
 {
-    diag_error(w->c, arena_text(&w->c->arena, "offset %zu", at), "%s; expected %s, found %s", what, expected, found);
+    const char *place = w->file->place;
+    diag_error(w->c, arena_text(&w->c->arena, "%s%soffset %zu", place ? place : "", place ? ": " : "", at),
+               "%s; expected %s, found %s", what, expected, found);
     return false;
 }
 
@@ -214,7 +217,7 @@ static void close_message(Walk *w)
 static bool check_all(Walk *w)
 {
     size_t at = 0;
-    if (!open_message(w, &onnx__model_proto__descriptor, 0, w->size))
+    if (!open_message(w, w->file->root, 0, w->size))
         return false;
     while (w->depth) {
         Message *m = &w->messages[w->stack[w->depth - 1]];
@@ -287,10 +290,12 @@ static uint8_t *write_all(Walk *w, uint8_t *p)
     return p;
 }
 
-bool wire_skeleton(Compilation *c, const uint8_t *bytes, size_t size, uint8_t **out, size_t *out_size)
+bool wire_skeleton(Compilation *c, const WireFile *file, uint8_t **out, size_t *out_size)
 {
+    size_t size = file->size;
     /* No honest message is shorter than four bytes; short files may have some. */
-    Walk w = {.c = c, .bytes = bytes, .size = size, .limit = (uint32_t)(size / 4 > 4000000000u ? 4000000000u : size / 4 + 64)};
+    Walk w = {.c = c, .file = file, .bytes = file->bytes, .size = size,
+              .limit = (uint32_t)(size / 4 > 4000000000u ? 4000000000u : size / 4 + 64)};
     if (!check_all(&w))
         return false;
     *out_size = w.messages[0].kept;

@@ -10,8 +10,15 @@
 
 #define WIRE_MAX_DEPTH 64 /* messages within each other */
 
-/* The skeleton of the ModelProto in `bytes`, in the arena. False after an error that names the offset, the field, what
- * was expected and what was found. */
-bool wire_skeleton(Compilation *c, const uint8_t *bytes, size_t size, uint8_t **out, size_t *out_size);
+typedef struct WireFile {
+    const struct ProtobufCMessageDescriptor *root; /* what the file holds: a ModelProto, a TensorProto */
+    const char *place;                             /* for messages; NULL: the model */
+    const uint8_t *bytes;
+    size_t size;
+} WireFile;
+
+/* The file's skeleton, in the arena. False after an error that names the offset, the field, what was expected and what was
+ * found. */
+bool wire_skeleton(Compilation *c, const WireFile *file, uint8_t **out, size_t *out_size);
 
 #endif

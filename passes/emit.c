@@ -18,7 +18,8 @@ static void emit_launch(Emitter *e, const Launch *launch)
                              .bytes_fixed = (uint64_t)launch->bytes_fixed, .bytes_row = (uint64_t)launch->bytes_row };
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *a = &launch->args[i];
-        plan_arg_record arg = { .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
+        plan_arg_record arg = { .kind = PLAN_ARG_I64, .value = (uint64_t)a->value };
+        if (!a->literal) arg = (plan_arg_record){ .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
         plan_writer_add(e->w, PLAN_SECTION_ARGS, &arg);
     }
     for (int i = 0; i < launch->access_count; i++) {

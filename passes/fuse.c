@@ -4,6 +4,8 @@
 
 enum { MAX_LEAVES = 16, MAX_FUSED = 24 };
 
+static const OpRow *loop_enter_row(void) { return op_find("gcc-plan", "LoopEnter", 1); }
+
 static bool needs_launch(Compilation *c, const Node *n)
 {
     for (int i = 0; i < n->output_count; i++) {
@@ -22,7 +24,8 @@ static void mark_needed(Compilation *c)
     for (uint32_t i = 0; i < g->output_count; i++) g->values[g->outputs[i]].uses++;
     for (uint32_t i = g->node_count; i >= 1; i--) {
         Node *n = &g->nodes[i];
-        n->dead = !needs_launch(c, n);
+        n->dead = !needs_launch(c, n) && !(n->loop && n->op->shape == loop_enter_row()->shape && c->loops[n->loop].needed);
+        if (n->loop && !n->dead) c->loops[n->loop].needed = true;
         for (int k = 0; k < n->input_count && !n->dead; k++)
             if (n->inputs[k]) g->values[n->inputs[k]].uses++;
     }
@@ -52,7 +55,7 @@ static bool fusible(Compilation *c, const Node *consumer, const Value *v)
 {
     if (!v->producer || v->uses != 1 || v->is_output || v->state || value_folded(v)) return false;
     const Node *p = &c->graph.nodes[v->producer];
-    return !p->dead && pointwise(p) && p->constant == consumer->constant && !reads_state(c, p) &&
+    return !p->dead && pointwise(p) && p->constant == consumer->constant && p->loop == consumer->loop && !reads_state(c, p) &&
            same_dims(c, v, node_output(c, consumer, 0));
 }
 

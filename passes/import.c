@@ -1,5 +1,5 @@
 /* import.c - the first pass: the ONNX file becomes the graph. The reader's parts are in compiler/: wire.c, external.c,
- * onnx_tensor.c, onnx_attr.c, onnx_graph.c, functions.c, opsets.c. */
+ * onnx_tensor.c, onnx_bind.c, onnx_attr.c, onnx_graph.c, functions.c, opsets.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,17 +10,6 @@
 
 #define MIN_IR 3
 #define MAX_IR 13
-
-static void *unpack_alloc(void *arena, size_t size)
-{
-    return arena_alloc(arena, size);
-}
-
-static void unpack_free(void *arena, void *bytes)
-{
-    (void)arena;
-    (void)bytes; /* lives as long as the compilation */
-}
 
 static void set_names(Compilation *c)
 {
@@ -44,8 +33,9 @@ static bool unpack_model(Reader *r)
 {
     uint8_t *skeleton;
     size_t size;
-    ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &r->c->arena};
-    if (!wire_skeleton(r->c, r->bytes, (size_t)r->size, &skeleton, &size))
+    ProtobufCAllocator allocator = reader_allocator(r->c);
+    WireFile file = {.root = &onnx__model_proto__descriptor, .bytes = r->bytes, .size = (size_t)r->size};
+    if (!wire_skeleton(r->c, &file, &skeleton, &size))
         return false;
     r->model = onnx__model_proto__unpack(&allocator, size, skeleton);
     if (!r->model)

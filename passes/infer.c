@@ -57,6 +57,10 @@ static bool infer_round(Compilation *c, bool first, bool *good)
     bool learned = false;
     for (uint32_t i = 1; i <= c->graph.node_count; i++) {
         Node *n = &c->graph.nodes[i];
+        if (n->op->facts & OP_CONTROL) {
+            if (!*good || !control_expand(c, i)) { *good = false; return false; }
+            n = &c->graph.nodes[i];
+        }
         bool known = !first && node_known(c, n);
         if (known && !n->op->contents) continue;
         if (first && !node_check_types(c, n)) { *good = false; continue; }

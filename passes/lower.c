@@ -35,21 +35,29 @@ static const char *folded_detail(Compilation *c, const Node *n)
     return copy;
 }
 
-static void lower_nodes(Lower *l, bool constant)
+void lower_node(Lower *l, uint32_t i)
 {
     Compilation *c = l->c;
-    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
-        Node *n = &c->graph.nodes[i];
-        if (n->dead) {
-            bool folded = n->output_count && node_output(c, n, 0) && value_folded(node_output(c, n, 0));
-            l->fates[i] = (NodeFate){ folded ? REAL_FOLDED : REAL_UNUSED, -1, folded_detail(c, n) };
-            continue;
-        }
-        if (n->constant != constant) continue;
-        l->node = i;
-        l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
-        if (n->op->lower) n->op->lower(l, n);
-        else lower_pointwise(l, n);
+    Node *n = &c->graph.nodes[i];
+    if (n->dead) {
+        bool folded = n->output_count && node_output(c, n, 0) && value_folded(node_output(c, n, 0));
+        l->fates[i] = (NodeFate){ folded ? REAL_FOLDED : REAL_UNUSED, -1, folded_detail(c, n) };
+        return;
+    }
+    if (n->constant != (l->signature->kind == SIG_LOAD)) return;
+    l->node = i;
+    l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
+    if (n->op->lower) n->op->lower(l, n);
+    else lower_pointwise(l, n);
+}
+
+/* Constant nodes of a loop's body are lowered like any other when loading; the rest with the loop. */
+static void lower_nodes(Lower *l)
+{
+    for (uint32_t i = 1; i <= l->c->graph.node_count; i++) {
+        bool enters = l->c->graph.nodes[i].loop && !l->c->graph.nodes[i].constant;
+        if (!enters || l->signature->kind == SIG_LOAD) lower_node(l, i);
+        else i = lower_loop(l, i);
     }
     l->node = 0;
 }
@@ -199,12 +207,12 @@ bool pass_lower(Compilation *c)
     extents_buffer(c);
     for (int i = 0; i < c->pair_count; i++) state_buffer(c, i);
     Lower *load = lower_new(c, 0);
-    lower_nodes(load, true);
+    lower_nodes(load);
     for (int j = 1; j < c->signature_count; j++) {
         Lower *l = lower_new(c, j);
         inherit_constants(l, load);
         claim_inputs(l);
-        lower_nodes(l, false);
+        lower_nodes(l);
         copy_outputs(l);
         copy_states(l);
         if (c->options.sample_greedy && l->signature->kind != SIG_MAIN) sample(l, c->signatures[1].lower);

@@ -50,11 +50,15 @@ typedef enum plan_status {
     PLAN_ERROR_BINDING = 13    /* a bound address changed or was never bound */
 } plan_status;
 
-/* Element types have ONNX's numbers (TensorProto.DataType). */
+/* Element types have ONNX's numbers (TensorProto.DataType). In inputs, outputs and states an element below 8 bits takes a
+ * byte of its own (as in ml_dtypes and numpy): U4, U2 the number; I4, I2 with the sign extended (bits above
+ * the sign are written, not read); F4E2M1 its code, 0 to 15. */
 typedef enum plan_dtype {
     PLAN_F32 = 1, PLAN_U8 = 2, PLAN_I8 = 3, PLAN_U16 = 4, PLAN_I16 = 5, PLAN_I32 = 6,
     PLAN_I64 = 7, PLAN_BOOL = 9, PLAN_F16 = 10, PLAN_F64 = 11, PLAN_U32 = 12,
-    PLAN_U64 = 13, PLAN_BF16 = 16, PLAN_U4 = 21, PLAN_I4 = 22
+    PLAN_U64 = 13, PLAN_BF16 = 16, PLAN_F8E4M3FN = 17, PLAN_F8E4M3FNUZ = 18, PLAN_F8E5M2 = 19,
+    PLAN_F8E5M2FNUZ = 20, PLAN_U4 = 21, PLAN_I4 = 22, PLAN_F4E2M1 = 23, PLAN_F8E8M0 = 24, PLAN_U2 = 25,
+    PLAN_I2 = 26
 } plan_dtype;
 
 typedef struct plan plan;

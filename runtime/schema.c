@@ -15,7 +15,9 @@
 
 LIST(dtype, {PLAN_F32, "f32"}, {PLAN_U8, "u8"}, {PLAN_I8, "i8"}, {PLAN_U16, "u16"}, {PLAN_I16, "i16"},
      {PLAN_I32, "i32"}, {PLAN_I64, "i64"}, {PLAN_BOOL, "bool"}, {PLAN_F16, "f16"}, {PLAN_F64, "f64"},
-     {PLAN_U32, "u32"}, {PLAN_U64, "u64"}, {PLAN_BF16, "bf16"}, {PLAN_U4, "u4"}, {PLAN_I4, "i4"})
+     {PLAN_U32, "u32"}, {PLAN_U64, "u64"}, {PLAN_BF16, "bf16"}, {PLAN_U4, "u4"}, {PLAN_I4, "i4"},
+     {PLAN_U2, "u2"}, {PLAN_I2, "i2"}, {PLAN_F4E2M1, "f4e2m1"}, {PLAN_F8E4M3FN, "f8e4m3fn"},
+     {PLAN_F8E4M3FNUZ, "f8e4m3fnuz"}, {PLAN_F8E5M2, "f8e5m2"}, {PLAN_F8E5M2FNUZ, "f8e5m2fnuz"}, {PLAN_F8E8M0, "f8e8m0"})
 LIST(region, {PLAN_REGION_WEIGHTS, "weights"}, {PLAN_REGION_METADATA, "metadata"}, {PLAN_REGION_LOAD, "load"},
      {PLAN_REGION_STATE, "state"}, {PLAN_REGION_ARENA, "arena"}, {PLAN_REGION_IO, "io"}, {PLAN_REGION_RING, "ring"})
 LIST(feed, {PLAN_FEED_CALLER, "caller"}, {PLAN_FEED_TOKEN, "token"}, {PLAN_FEED_ONES, "ones"},
@@ -195,7 +197,8 @@ const char *plan_seam_reason_text(uint32_t reason) { return plan_enum_text(&seam
 
 uint32_t plan_dtype_bits(uint32_t dtype) {
     switch (dtype) {
-    case PLAN_U4: case PLAN_I4: return 4;
+    case PLAN_U4: case PLAN_I4: case PLAN_U2: case PLAN_I2: case PLAN_F4E2M1: /* buffers are byte-wide */
+    case PLAN_F8E4M3FN: case PLAN_F8E4M3FNUZ: case PLAN_F8E5M2: case PLAN_F8E5M2FNUZ: case PLAN_F8E8M0:
     case PLAN_U8: case PLAN_I8: case PLAN_BOOL: return 8;
     case PLAN_U16: case PLAN_I16: case PLAN_F16: case PLAN_BF16: return 16;
     case PLAN_F32: case PLAN_I32: case PLAN_U32: return 32;

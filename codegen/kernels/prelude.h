@@ -225,6 +225,73 @@ FN gp_u16 gp_to_bf16(float v)
     return (gp_u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
 }
 
+/* ---- floats of 8 and 4 bits: a sign, MANTISSA low bits, an exponent between, of that BIAS. What the largest codes mean
+ * differs, and is left to the callers. */
+FN float gp_from_small(gp_u32 code, int mantissa, int bias)
+{
+    const float v = gp_float_of((code & 0x7fu) << (23 - mantissa)) * gp_float_of((gp_u32)(254 - bias) << 23);
+    return gp_float_of(gp_bits_of(v) | (code & 0x80u) << 24);
+}
+/* To nearest even, without sign and upper limit; v is no NaN. Below the least normal number an addition does the rounding. */
+FN gp_u32 gp_to_small(float v, int mantissa, int bias)
+{
+    const gp_u32 u = gp_bits_of(v) & 0x7fffffffu, magic = (gp_u32)(151 - bias - mantissa) << 23;
+    if (u < (gp_u32)(128 - bias) << 23) return gp_bits_of(gp_float_of(u) + gp_float_of(magic)) - magic;
+    return (u - ((gp_u32)(127 - bias) << 23) + (1u << (22 - mantissa)) - 1u + ((u >> (23 - mantissa)) & 1u)) >> (23 - mantissa);
+}
+/* TOP is the largest finite code; OVER what lies beyond it becomes (ONNX's Cast with saturate = 0). NAN 0x80: the type has
+ * no sign with it, nor with zero. */
+FN gp_u8 gp_to_f8(float v, int mantissa, int bias, gp_u32 top, gp_u32 over, gp_u32 nan)
+{
+    const gp_u32 sign = (gp_bits_of(v) >> 24) & 0x80u;
+    const int is_nan = (gp_bits_of(v) & 0x7fffffffu) > 0x7f800000u;
+    gp_u32 code = is_nan ? nan : gp_to_small(v, mantissa, bias);
+    if (!is_nan && code > top) code = over;
+    return (gp_u8)(nan == 0x80u && (code & 0x7fu) == 0 ? code : sign | code);
+}
+FN float gp_from_f8e4m3fn(gp_u8 h) { return (h & 0x7f) == 0x7f ? NAN_F : gp_from_small(h, 3, 7); }
+FN float gp_from_f8e4m3fnuz(gp_u8 h) { return h == 0x80 ? NAN_F : gp_from_small(h, 3, 8); }
+FN float gp_from_f8e5m2fnuz(gp_u8 h) { return h == 0x80 ? NAN_F : gp_from_small(h, 2, 16); }
+FN float gp_from_f8e5m2(gp_u8 h)
+{
+    return gp_float_of(gp_bits_of(gp_from_small(h, 2, 15)) | ((h & 0x7f) >= 0x7c ? 0x7f800000u : 0u));
+}
+FN float gp_from_f8e8m0(gp_u8 h) { return h == 255 ? NAN_F : gp_float_of(h ? (gp_u32)h << 23 : 0x00400000u); }
+FN float gp_from_f4(gp_u8 h) { return gp_from_small((h & 7u) | (h & 8u) << 4, 1, 1); }
+#define gp_to_f8e4m3fn(v) gp_to_f8((v), 3, 7, 0x7eu, 0x7fu, 0x7fu)
+#define gp_to_f8e4m3fnuz(v) gp_to_f8((v), 3, 8, 0x7fu, 0x80u, 0x80u)
+#define gp_to_f8e5m2(v) gp_to_f8((v), 2, 15, 0x7bu, 0x7cu, 0x7eu)
+#define gp_to_f8e5m2fnuz(v) gp_to_f8((v), 2, 16, 0x7fu, 0x80u, 0x80u)
+/* The exponent alone; what is no power of two is made one before (gp_e8m0). */
+FN gp_u8 gp_to_f8e8m0(float v) { return (gp_u8)(gp_bits_of(v) >> 23); }
+/* All finite: what lies beyond 6 is 6; NaN becomes -0 (or 0, with the sign set), as in ml_dtypes. */
+FN gp_u8 gp_to_f4(float v)
+{
+    const gp_u8 code = gp_to_f8(v, 1, 1, 7u, 7u, 0x80u);
+    if (v != v) return gp_bits_of(v) >> 31 ? 0 : 8;
+    return (gp_u8)((code & 7) | (gp_bits_of(v) >> 28 & 8u));
+}
+/* v as a power of two: ROUND 0 down, 1 up, 2 to nearest; the sign is lost, infinities are NaN, zero is the least. */
+FN float gp_e8m0(float v, int round, int saturate)
+{
+    const gp_u32 u = gp_bits_of(v) & 0x7fffffffu, fraction = u & 0x7fffffu;
+    gp_u32 exponent = u >> 23;
+    const int up = round == 1 ? fraction != 0 : round == 2 && (fraction > 0x400000u || (fraction == 0x400000u && exponent > 0));
+    if (exponent < 255 && up && !(saturate && exponent == 254)) exponent++;
+    return gp_from_f8e8m0((gp_u8)exponent);
+}
+/* Kept between -limit and limit; NaN stays. */
+FN float gp_saturate(float v, float limit) { return v > limit ? limit : v < -limit ? -limit : v; }
+/* A double as a float whose last bit is odd where bits were lost: rounding it again, to fewer bits, rounds v once. */
+FN float gp_odd(double v)
+{
+    const float f = (float)v;
+    const double back = (double)f;
+    const gp_u32 u = gp_bits_of(f);
+    if (back == v || v != v || (u & 1u) || (u & 0x7fffffffu) == 0x7f800000u) return f;
+    return gp_float_of((back < 0 ? -back : back) < (v < 0 ? -v : v) ? u + 1u : u - 1u);
+}
+
 /* ---- storage types: T_ the C type, LD_ loads element i, ST_ stores one, RND_ rounds to it. */
 #define T_F32 float
 #define T_F16 unsigned short
@@ -241,6 +308,17 @@ FN gp_u16 gp_to_bf16(float v)
 #define T_BOOL unsigned char
 #define T_U4 unsigned char
 #define T_I4 unsigned char
+#define T_U2 unsigned char
+#define T_I2 unsigned char
+#define T_F4E2M1 unsigned char
+#define T_F4_BYTE unsigned char
+#define T_I4_BYTE unsigned char
+#define T_I2_BYTE unsigned char
+#define T_F8E4M3FN unsigned char
+#define T_F8E4M3FNUZ unsigned char
+#define T_F8E5M2 unsigned char
+#define T_F8E5M2FNUZ unsigned char
+#define T_F8E8M0 unsigned char
 
 #define LD_F32(p, i) (((const float *)(p))[i])
 #define LD_F16(p, i) gp_from_f16(((const gp_u16 *)(p))[i])
@@ -257,8 +335,20 @@ FN gp_u16 gp_to_bf16(float v)
 #define LD_BOOL(p, i) ((int)(((const unsigned char *)(p))[i] != 0))
 #define LD_U4(p, i) gp_ld_u4((const unsigned char *)(p), (i))
 #define LD_I4(p, i) gp_ld_i4((const unsigned char *)(p), (i))
+#define LD_U2(p, i) gp_ld_u2((const unsigned char *)(p), (i))
+#define LD_I2(p, i) ((gp_ld_u2((const unsigned char *)(p), (i)) ^ 2) - 2)
+#define LD_F4E2M1(p, i) gp_from_f4((gp_u8)gp_ld_u4((const unsigned char *)(p), (i)))
+#define LD_I4_BYTE(p, i) RND_I4_BYTE(((const unsigned char *)(p))[i])
+#define LD_I2_BYTE(p, i) RND_I2_BYTE(((const unsigned char *)(p))[i])
+#define LD_F4_BYTE(p, i) gp_from_f4(((const unsigned char *)(p))[i])
+#define LD_F8E4M3FN(p, i) gp_from_f8e4m3fn(((const unsigned char *)(p))[i])
+#define LD_F8E4M3FNUZ(p, i) gp_from_f8e4m3fnuz(((const unsigned char *)(p))[i])
+#define LD_F8E5M2(p, i) gp_from_f8e5m2(((const unsigned char *)(p))[i])
+#define LD_F8E5M2FNUZ(p, i) gp_from_f8e5m2fnuz(((const unsigned char *)(p))[i])
+#define LD_F8E8M0(p, i) gp_from_f8e8m0(((const unsigned char *)(p))[i])
 
 FN idx gp_ld_u4(const unsigned char *p, idx i) { return (p[i >> 1] >> ((int)(i & 1) * 4)) & 15; }
+FN idx gp_ld_u2(const unsigned char *p, idx i) { return (p[i >> 2] >> ((int)(i & 3) * 2)) & 3; }
 FN idx gp_ld_i4(const unsigned char *p, idx i) { return (gp_ld_u4(p, i) ^ 8) - 8; }
 
 #define ST_F32(p, i, v) ((void)(((float *)(p))[i] = (float)(v)))
@@ -274,6 +364,14 @@ FN idx gp_ld_i4(const unsigned char *p, idx i) { return (gp_ld_u4(p, i) ^ 8) - 8
 #define ST_U64(p, i, v) ((void)(((unsigned long long *)(p))[i] = (unsigned long long)(v)))
 #define ST_I64(p, i, v) ((void)(((long long *)(p))[i] = (long long)(v)))
 #define ST_BOOL(p, i, v) ((void)(((unsigned char *)(p))[i] = (unsigned char)((v) != 0)))
+#define ST_I4_BYTE(p, i, v) ((void)(((gp_u8 *)(p))[i] = (gp_u8)RND_I4_BYTE(v)))
+#define ST_I2_BYTE(p, i, v) ((void)(((gp_u8 *)(p))[i] = (gp_u8)RND_I2_BYTE(v)))
+#define ST_F4_BYTE(p, i, v) ((void)(((gp_u8 *)(p))[i] = gp_to_f4((float)(v))))
+#define ST_F8E4M3FN(p, i, v) ((void)(((gp_u8 *)(p))[i] = gp_to_f8e4m3fn((float)(v))))
+#define ST_F8E4M3FNUZ(p, i, v) ((void)(((gp_u8 *)(p))[i] = gp_to_f8e4m3fnuz((float)(v))))
+#define ST_F8E5M2(p, i, v) ((void)(((gp_u8 *)(p))[i] = gp_to_f8e5m2((float)(v))))
+#define ST_F8E5M2FNUZ(p, i, v) ((void)(((gp_u8 *)(p))[i] = gp_to_f8e5m2fnuz((float)(v))))
+#define ST_F8E8M0(p, i, v) ((void)(((gp_u8 *)(p))[i] = gp_to_f8e8m0((float)(v))))
 
 #define RND_F32(v) ((float)(v))
 #define RND_F16(v) gp_from_f16(gp_to_f16((float)(v)))
@@ -288,6 +386,14 @@ FN idx gp_ld_i4(const unsigned char *p, idx i) { return (gp_ld_u4(p, i) ^ 8) - 8
 #define RND_U64(v) ((idx)(unsigned long long)(v))
 #define RND_I64(v) ((idx)(v))
 #define RND_BOOL(v) ((int)((v) != 0))
+#define RND_I4_BYTE(v) ((((idx)(v) & 15) ^ 8) - 8)
+#define RND_I2_BYTE(v) ((((idx)(v) & 3) ^ 2) - 2)
+#define RND_F4_BYTE(v) gp_from_f4(gp_to_f4((float)(v)))
+#define RND_F8E4M3FN(v) gp_from_f8e4m3fn(gp_to_f8e4m3fn((float)(v)))
+#define RND_F8E4M3FNUZ(v) gp_from_f8e4m3fnuz(gp_to_f8e4m3fnuz((float)(v)))
+#define RND_F8E5M2(v) gp_from_f8e5m2(gp_to_f8e5m2((float)(v)))
+#define RND_F8E5M2FNUZ(v) gp_from_f8e5m2fnuz(gp_to_f8e5m2fnuz((float)(v)))
+#define RND_F8E8M0(v) gp_from_f8e8m0(gp_to_f8e8m0((float)(v)))
 
 /* ---- sixteen bytes at once: LDV_TYPE(p, i, out) puts elements i.. into floats; p + i is a multiple of 16 bytes. VEC_TYPE
  * is their number. LDVS_ is the same for what is read once, and is written by no kernel that runs at the same time. */

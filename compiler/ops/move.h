@@ -7,7 +7,8 @@
 #define TYPES_FLOAT "f32 f16 bf16 f64"
 #define TYPES_INT "i64 i32 i16 i8 u64 u32 u16 u8"
 #define TYPES_NUMBER TYPES_FLOAT " " TYPES_INT
-#define TYPES_ANY TYPES_NUMBER " bool u4 i4"
+#define TYPES_F8 "f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz"
+#define TYPES_ANY TYPES_NUMBER " bool u4 i4 u2 i2 f4e2m1 f8e8m0 " TYPES_F8
 
 /* Output 0 = broadcast of all inputs, with element type t. */
 bool broadcast_typed(Compilation *c, Node *n, DType t);

@@ -209,15 +209,42 @@ static const char *isinf_text(Compilation *c, const Node *n)
     return text;
 }
 
+static const char *largest_f8(DType t)
+{
+    switch (t) {
+    case DT_F8E4M3FN: return "448.0f";
+    case DT_F8E4M3FNUZ: return "240.0f";
+    case DT_F8E5M2: case DT_F8E5M2FNUZ: return "57344.0f";
+    default: return NULL;
+    }
+}
+
+/* Of more bits than a float has, rounded once: by way of a float with an odd last bit. */
+static const char *cast_to_float(Compilation *c, const Node *n, DType from, DType to)
+{
+    const char *text = from == DT_U64 ? "(unsigned long long)a" : "a";
+    bool wide = from == DT_F64 || (dtype_is_integer(from) && dtype_bits(from) >= 32 && to == DT_BF16);
+    if (to == DT_F64 || to == DT_F32 || !wide) text = arena_text(&c->arena, "(%s)%s", compute_type(to), text);
+    else text = arena_text(&c->arena, "gp_odd((double)%s)", text);
+    bool saturate = n->op->since < 19 || attr_int(n, "saturate") != 0;
+    if (to == DT_F8E8M0) {
+        const char *mode = n->op->since < 24 ? "up" : attr_string(n, "round_mode");
+        return arena_text(&c->arena, "gp_e8m0(%s, %d, %d)", text, !strcmp(mode, "up") ? 1 : !strcmp(mode, "nearest") ? 2 : 0, saturate);
+    }
+    if (saturate && largest_f8(to)) return arena_text(&c->arena, "gp_saturate(%s, %s)", text, largest_f8(to));
+    return text;
+}
+
 static const char *cast_to(Compilation *c, const Node *n, DType to)
 {
     DType from = input_type(c, n, 0);
     bool of_float = dtype_is_float(from);
     if (to == DT_BOOL) return "a != 0";
-    if (dtype_is_float(to))
-        return arena_text(&c->arena, "(%s)%sa", compute_type(to), from == DT_U64 ? "(unsigned long long)" : "");
+    if (dtype_is_float(to)) return cast_to_float(c, n, from, to);
     if (to == DT_U4) return "((long long)a & 15)";
     if (to == DT_I4) return "((((long long)a & 15) ^ 8) - 8)";
+    if (to == DT_U2) return "((long long)a & 3)";
+    if (to == DT_I2) return "((((long long)a & 3) ^ 2) - 2)";
     if (to == DT_U64 && of_float) return "(a < 0 ? (long long)a : (long long)(unsigned long long)a)";
     return "(long long)a";
 }
@@ -450,7 +477,8 @@ static Dim fold_cast(Compilation *c, const Node *n, const Dim *in, int count)
         return set < 0 ? 0 : truth(c, set);
     }
     if (to == DT_I64 || to == DT_I32) return in[0]; /* lengths fit */
-    return dim_is_const(c, in[0], &v) && v >= 0 && v < 128 ? in[0] : 0;
+    int bits = dtype_bits(to) < 8 ? dtype_bits(to) : 8; /* those that every type of the width holds */
+    return dim_is_const(c, in[0], &v) && v >= 0 && v < 1 << (bits - 1) ? in[0] : 0;
 }
 
 static Dim fold_bitwise_and(Compilation *c, const Node *n, const Dim *in, int count)
@@ -617,6 +645,13 @@ static bool where_shape(Compilation *c, Node *n)
 static bool cast_shape(Compilation *c, Node *n)
 {
     const Value *x = node_input(c, n, 0);
+    if (n->op->since >= 24) {
+        const char *mode = attr_string(n, "round_mode");
+        if (strcmp(mode, "up") != 0 && strcmp(mode, "down") != 0 && strcmp(mode, "nearest") != 0) {
+            node_error(c, n, "round_mode '%s': expected up, down or nearest", mode);
+            return false;
+        }
+    }
     return output_set(c, n, 0, cast_target(c, n), x->rank, x->dims);
 }
 
