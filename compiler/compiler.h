@@ -239,7 +239,8 @@ struct OpRow {
     const char *expr;
     const char *(*expr_fn)(Compilation *c, const Node *n);
     /* Rows with OP_APPEND: -1, or the input that output `output` may share its buffer with, and whether that is by
-     * appending rows at the extent along *axis (old rows are never written) or by writing anywhere (*append false). */
+     * appending rows at the extent along *axis (old rows are never written) or by writing anywhere (*append false; *axis
+     * then is the axis of the rows that it writes at the position, or -1 when it replaces the whole). */
     int (*inplace)(Compilation *c, const Node *n, int output, int *axis, bool *append);
     /* Rows that look up a table: the input that is the table (rows along axis 0), and in *index the input that holds the
      * row numbers, or -1 when they are the positions of the tokens. -1: no table. */
@@ -269,6 +270,7 @@ typedef struct StatePair {
     const char *input_name, *output_name;
     int growing_axis;         /* axis that grows with the position, -1 none; set by classify */
     int update;               /* 0 append in place, 1 written in place, 2 copied; set by alias */
+    bool rows;                /* old rows keep their meaning when the position goes back; set by alias */
     uint32_t proof;
     Dim upper[MAX_RANK];      /* buffer dims (capacity); set by signature */
 } StatePair;

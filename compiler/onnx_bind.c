@@ -65,7 +65,7 @@ static const char *shape_text(Compilation *c, const Value *v)
     Text t = {0};
     text_add(&t, "%s [", dtype_name(v->dtype));
     for (int i = 0; i < v->rank; i++)
-        text_add(&t, "%s%s", i ? ", " : "", dim_text(c, v->dims[i]));
+        text_add(&t, "%s%s", i ? ", " : "", dim_text(c, dim_resolve(c, v->dims[i])));
     text_add(&t, "]");
     const char *copy = arena_copy(&c->arena, t.data);
     text_free(&t);
@@ -76,7 +76,7 @@ static bool fits(Compilation *c, const Value *input, const Value *tensor)
 {
     bool same = input->dtype == tensor->dtype && input->rank == tensor->rank;
     for (int i = 0; same && i < input->rank; i++)
-        same = input->dims[i] == tensor->dims[i] || !dim_is_const(c, input->dims[i], NULL);
+        same = dim_equal(c, input->dims[i], tensor->dims[i]) || !dim_is_const(c, dim_resolve(c, input->dims[i]), NULL);
     return same;
 }
 

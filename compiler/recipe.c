@@ -200,10 +200,16 @@ static const char *feed_refused(const Value *v, Feed feed)
     }
 }
 
+/* Positions, lengths and masks follow from a state or from tokens; in another network such a name means nothing. */
+static bool makes_steps(Compilation *c)
+{
+    return c->pair_count || graph_input_named(&c->graph, feed_conventions[0].input);
+}
+
 static void guess_feeds(Compilation *c)
 {
     Graph *g = &c->graph;
-    for (size_t i = 0; i < COUNT_OF(feed_conventions); i++) {
+    for (size_t i = 0; makes_steps(c) && i < COUNT_OF(feed_conventions); i++) {
         uint32_t input = graph_input_named(g, feed_conventions[i].input);
         if (!input || g->values[input].state)
             continue;

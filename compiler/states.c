@@ -23,7 +23,7 @@ int64_t state_rows(Compilation *c)
         const StatePair *p = &c->pairs[i];
         StateUpdate u;
         int64_t rows;
-        if (p->growing_axis >= 0 || !state_update(c, p, &u) || u.append) continue;
+        if (p->growing_axis >= 0 || !state_update(c, p, &u) || u.append || u.axis < 0) continue;
         if (!dim_is_const(c, dim_resolve(c, c->graph.values[p->input].dims[u.axis]), &rows)) continue;
         if (!least || rows < least) least = rows;
     }

@@ -182,7 +182,7 @@ static uint32_t find_binding(const Emitter *e, const char *signature, const char
 static bool rewindable(Compilation *c)
 {
     for (int i = 0; i < c->pair_count; i++)
-        if (c->pairs[i].growing_axis < 0 && c->pairs[i].update != 1) return false;
+        if (!c->pairs[i].rows) return false;
     return true;
 }
 

@@ -263,11 +263,33 @@ def models():
     yield 'both', plain([node('Add', ['x', 'nowhere'], ['t'], 'one'), MATMUL], inputs=(X, info('s', STRING, [1])),
                         inits=(tensor('w', F32, [4, 4], raw=bytes(60)),))
     yield 'good', good
+    yield 'two_inputs', plain([node('Add', ['x', 'z'], ['y'], 'add')], inputs=(X, info('z', F32, ['n', 4])), inits=())
     yield 'decoder', decoder()
     yield 'decoder_f16', decoder(out_type=F16)
 
 
+# For --bind: 'x' of the model 'good' is f32 [n, 4].
+TENSORS = {
+    'x': tensor('x', F32, [2, 4], raw=bytes(32)),
+    'type': tensor('x', I64, [2, 4], raw=bytes(64)),
+    'rank': tensor('x', F32, [2, 4, 1], raw=bytes(32)),
+    'dims': tensor('x', F32, [2, 5], raw=bytes(40)),
+    'short': tensor('x', F32, [2, 4], raw=bytes(28)),
+    'string': tensor('x', STRING, [2, 4], more=sub(6, 'hello') * 8),
+    'external': tensor('x', F32, [2, 4], external=[('location', 'good.bin')]),
+    'cut': tensor('x', F32, [2, 4], raw=bytes(32))[:30],
+    'text': b'This is no tensor.\n',
+    'empty': b'',
+    'other': tensor('z', F32, [3, 4], raw=bytes(48)),
+}
+
+
 RECIPES = {
+    'bind_input': 'bind:\n  q: x.pb\n',
+    'bind_file': 'bind:\n  x: nowhere.pb\n',
+    'bind_dims': 'bind:\n  x: inner/dims.pb\n',
+    'bind_kind': 'bind: [x]\n',
+    'bind_name': 'bind:\n  x: [x.pb]\n',
     'key': 'capacity: 16\ncolour: red\n',
     'key_inner': 'states:\n  - {input: past_key_values.0.key, from: present.0.key}\n',
     'duplicate': 'capacity: 16\nprefill: 4\ncapacity: 32\n',
@@ -318,6 +340,9 @@ def main():
     for name, text in RECIPES.items():
         with open(os.path.join(folder, name + '.yaml'), 'wb') as out:
             out.write(text if isinstance(text, bytes) else text.encode())
+    for name, data in TENSORS.items():
+        with open(os.path.join(folder, 'inner' if name == 'dims' else '', name + '.pb'), 'wb') as out:
+            out.write(data)
     for name in ('good.bin', 'inner/good.bin'):
         with open(os.path.join(folder, name), 'wb') as out:
             out.write(bytes(128))

@@ -28,10 +28,10 @@ KERNEL(KERNEL_BLOCK)
 #if BITS
         const int q = (X[X_OFF + p * BITS / 8] >> (int)(p * BITS % 8)) & ((1 << BITS) - 1);
 #else
-        const idx q = X_LD(X_OFF + p);
+        const X_C q = X_LD(X_OFF + p);
 #endif
 #if ZP == 0
-        const float v = (float)(q - ZERO_POINT);
+        const float v = (float)q - (float)ZERO_POINT;
 #elif ZP == 1
         const float v = (float)(q - Z_LD(Z_OFF + s));
 #else

@@ -1,5 +1,5 @@
-/* quantize: Y[i] = X[i] / scale, rounded to nearest even, + zero, kept between LOWEST and HIGHEST. X and Y are dense; names as
- * in dequantize. */
+/* quantize: Y[i] = X[i] / scale (rounded as QUOTIENT says), to nearest even where Y is an integer, + zero, kept within Y's range:
+ * STORED(v, zero). X and Y are dense; names as in dequantize. */
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
@@ -18,8 +18,8 @@ KERNEL(KERNEL_BLOCK)
 #else
         const float zero = (float)Z_LD(Z_OFF + s);
 #endif
-        const float v = RINTF(X_LD(X_OFF + i) / S_LD(S_OFF + s)) + zero;
-        Y_ST(Y_OFF + i, (int)FMINF(FMAXF(v, LOWEST), HIGHEST));
+        const float v = QUOTIENT((float)X_LD(X_OFF + i) / S_LD(S_OFF + s));
+        Y_ST(Y_OFF + i, STORED(v, zero));
         (void)before;
         (void)inside;
     }

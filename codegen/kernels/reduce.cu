@@ -16,10 +16,10 @@ KERNEL(THREADS)
     partial[TID] = fold;
     SYNC();
     for (int t = 0; t < THREADS; t++) fold = fold > partial[t] ? fold : partial[t];
-    const X_C top = fold;
+    const X_C top = fold > -INF_F && fold < INF_F ? fold : 0; /* of infinities alone, or with one: the sum says it */
     fold = 0;
     SYNC();
-#define GP_FOLD_TAKE(a, v) ((a) + EXPF((v) - top))
+#define GP_FOLD_TAKE(a, v) ((a) + FOLD_EXP((v) - top))
 #define GP_FOLD_JOIN(a, b) ((a) + (b))
 #elif FOLD == 2
 #define GP_FOLD_TAKE(a, v) ((v) != (v) || (v) > (a) ? (v) : (a))
@@ -58,11 +58,11 @@ KERNEL(THREADS)
 #if FOLD == 1
         fold = fold / (X_C)(COLS);
 #elif FOLD == 6
-        fold = (X_C)SQRTF((float)fold);
+        fold = (X_C)FOLD_SQRT(fold);
 #elif FOLD == 8
-        fold = (X_C)LOGF((float)fold);
+        fold = (X_C)FOLD_LOG(fold);
 #elif FOLD == 9
-        fold = top + (X_C)LOGF((float)fold);
+        fold = top + (X_C)FOLD_LOG(fold);
 #endif
         Y_ST(Y_ROW, fold);
     }

@@ -1,5 +1,5 @@
-/* matmul.c - matrix products of plain elements: MatMul, Gemm, FusedMatMul. Operands are views: a transposition is a stride,
- * and the strides choose the kernel. */
+/* matmul.c - matrix products of plain elements: MatMul, Gemm, FusedMatMul, FusedGemm. Operands are views: a transposition is a
+ * stride, and the strides choose the kernel. */
 #include "ops/move.h"
 #include "ops/product.h"
 
@@ -38,24 +38,23 @@ static void insert_axis(Compilation *c, View *v, int at)
     v->stride[at] = 0;
 }
 
-/* Input I (0: A, 1: B) as the product sees it: at least two axes, transposed as the attributes say. */
-static View matrix(Compilation *c, const Node *n, int i, View v)
+/* Operand A or B as the product sees it: at least two axes, transposed as the attributes say. */
+static View matrix(Compilation *c, const Node *n, char operand, View v)
 {
     if (v.rank == 1) {
-        insert_axis(c, &v, i == 0 ? 0 : 1);
+        insert_axis(c, &v, operand == 'A' ? 0 : 1);
         return v;
     }
-    if (flag(n, i == 0 ? "transBatchA" : "transBatchB")) move_axis(&v, 0, v.rank - 2);
-    if (flag(n, i == 0 ? "transA" : "transB")) move_axis(&v, v.rank - 2, v.rank - 1);
+    if (flag(n, operand == 'A' ? "transBatchA" : "transBatchB")) move_axis(&v, 0, v.rank - 2);
+    if (flag(n, operand == 'A' ? "transA" : "transB")) move_axis(&v, v.rank - 2, v.rank - 1);
     return v;
 }
 
-static View value_matrix(Compilation *c, const Node *n, int i)
+static View value_matrix(Compilation *c, const Node *n, char operand, const Value *x)
 {
-    const Value *x = node_input(c, n, i);
     View v = {.rank = x->rank};
     for (int k = 0; k < x->rank; k++) v.dims[k] = x->dims[k];
-    return matrix(c, n, i, v);
+    return matrix(c, n, operand, v);
 }
 
 /* ---- shapes */
@@ -77,25 +76,27 @@ static bool equate_inner(Compilation *c, const Node *n, Dim a, Dim b)
     return dim_equate(c, n, "the inner dims of a matrix product are equal", a, b);
 }
 
-static bool matmul_shape(Compilation *c, Node *n)
+bool product_shape(Compilation *c, Node *n, int ia, int ib, DType t)
 {
-    const Value *x = node_input(c, n, 0), *y = node_input(c, n, 1);
+    const Value *x = node_input(c, n, ia), *y = node_input(c, n, ib);
     Dim dims[MAX_RANK + 2] = {0};
     if (!check_rank(c, n, x, 1, MAX_RANK) || !check_rank(c, n, y, 1, MAX_RANK)) return false;
-    if (x->rank < 0 || y->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
-    const View a = value_matrix(c, n, 0), b = value_matrix(c, n, 1);
+    if (x->rank < 0 || y->rank < 0) return output_set(c, n, 0, t, -1, NULL);
+    const View a = value_matrix(c, n, 'A', x), b = value_matrix(c, n, 'B', y);
     const int batch = (a.rank > b.rank ? a.rank : b.rank) - 2;
     int rank = 0;
     if (!equate_inner(c, n, a.dims[a.rank - 1], b.dims[b.rank - 2])) return false;
     for (int i = 0; i < batch; i++) {
-        const int ia = i - (batch + 2 - a.rank), ib = i - (batch + 2 - b.rank);
+        const int ka = i - (batch + 2 - a.rank), kb = i - (batch + 2 - b.rank);
         const Dim one = dim_const(c, 1);
-        if (!broadcast_dim(c, n, ia < 0 ? one : a.dims[ia], ib < 0 ? one : b.dims[ib], &dims[rank++])) return false;
+        if (!broadcast_dim(c, n, ka < 0 ? one : a.dims[ka], kb < 0 ? one : b.dims[kb], &dims[rank++])) return false;
     }
     if (x->rank > 1) dims[rank++] = a.dims[a.rank - 2];
     if (y->rank > 1) dims[rank++] = b.dims[b.rank - 1];
-    return output_set(c, n, 0, x->dtype, rank, dims);
+    return output_set(c, n, 0, t, rank, dims);
 }
+
+static bool matmul_shape(Compilation *c, Node *n) { return product_shape(c, n, 0, 1, node_input(c, n, 0)->dtype); }
 
 static bool gemm_shape(Compilation *c, Node *n)
 {
@@ -118,8 +119,6 @@ static bool gemm_shape(Compilation *c, Node *n)
 
 enum { TABLE_BYTES = 32768 }; /* of sums in shared memory */
 
-typedef struct Product { View a, b, y; } Product; /* of one rank, at least 2; broadcast axes have stride 0 */
-
 /* Operand with as many axes as Y. */
 static View expand(Compilation *c, View v, const View *y)
 {
@@ -136,8 +135,7 @@ static bool batchless(const View *v)
     return true;
 }
 
-/* Rows of all batches are rows of one product when B is the same for all. */
-static void merge_batch(Lower *l, Product *p)
+void product_merge(Lower *l, Product *p)
 {
     View a, y;
     if (p->y.rank == 2 || !batchless(&p->b)) return;
@@ -150,15 +148,21 @@ static void merge_batch(Lower *l, Product *p)
     *p = (Product){a, b, y};
 }
 
-static Product product_of(Lower *l, const Node *n)
+Product product_operands(Lower *l, const Node *n, View a, View b, View y)
 {
     Compilation *c = lower_compilation(l);
-    Product p = {.y = lower_output(l, n, 0)};
-    if (node_input(c, n, 0)->rank == 1) insert_axis(c, &p.y, node_input(c, n, 1)->rank == 1 ? p.y.rank : p.y.rank - 1);
-    if (node_input(c, n, 1)->rank == 1) insert_axis(c, &p.y, p.y.rank);
-    p.a = expand(c, matrix(c, n, 0, lower_input(l, n, 0)), &p.y);
-    p.b = expand(c, matrix(c, n, 1, lower_input(l, n, 1)), &p.y);
-    merge_batch(l, &p);
+    Product p = {.y = y};
+    if (a.rank == 1) insert_axis(c, &p.y, b.rank == 1 ? p.y.rank : p.y.rank - 1);
+    if (b.rank == 1) insert_axis(c, &p.y, p.y.rank);
+    p.a = expand(c, matrix(c, n, 'A', a), &p.y);
+    p.b = expand(c, matrix(c, n, 'B', b), &p.y);
+    return p;
+}
+
+static Product product_of(Lower *l, const Node *n)
+{
+    Product p = product_operands(l, n, lower_input(l, n, 0), lower_input(l, n, 1), lower_output(l, n, 0));
+    product_merge(l, &p);
     return p;
 }
 
@@ -182,6 +186,32 @@ static const char *add_bias(Lower *l, const Node *n, Kernel *k, const char *v)
     return arena_text(&c->arena, "(%s + %s)", v, term);
 }
 
+/* FusedGemm's activations: what onnxruntime fuses. Parameters are attributes that have no defaults of their own. */
+static const struct Activation { const char *name, *text; bool takes[3]; } activations[] = {
+    {"Relu", "FMAXF(%s, 0.0f)", {false}},
+    {"Sigmoid", "(1.0f / (1.0f + EXPF(-%s)))", {false}},
+    {"Tanh", "TANHF(%s)", {false}},
+    {"LeakyRelu", "gp_leaky_relu(%s, %af)", {true, false, false}},
+    {"HardSigmoid", "FMINF(FMAXF(%s * %af + %af, 0.0f), 1.0f)", {true, true, false}},
+};
+
+static const struct Activation *activation_of(const Node *n)
+{
+    for (size_t i = 0; i < COUNT_OF(activations); i++)
+        if (!strcmp(activations[i].name, attr_string(n, "activation"))) return &activations[i];
+    return NULL;
+}
+
+static const char *activated(Compilation *c, const Node *n, const char *v)
+{
+    const struct Activation *a = activation_of(n);
+    if (!a) return v;
+    const double alpha = (double)(float)attr_float(n, "activation_alpha"), beta = (double)(float)attr_float(n, "activation_beta");
+    if (a->takes[1]) return arena_text(&c->arena, "FMINF(FMAXF(%s * %af + %af, 0.0f), 1.0f)", v, alpha, beta);
+    if (a->takes[0]) return arena_text(&c->arena, "gp_leaky_relu(%s, %af)", v, alpha);
+    return !strcmp(a->name, "Relu") ? arena_text(&c->arena, "FMAXF(%s, 0.0f)", v) : v;
+}
+
 static void set_epilogue(Lower *l, const Node *n, Kernel *k)
 {
     Compilation *c = lower_compilation(l);
@@ -190,7 +220,8 @@ static void set_epilogue(Lower *l, const Node *n, Kernel *k)
         kernel_float(k, "ALPHA", attr_float(n, "alpha"));
         v = "(ALPHA * v)";
     }
-    if (strcmp(n->op_type, "Gemm") == 0 && node_input(c, n, 2)) v = add_bias(l, n, k, v);
+    if (has_attr(n, "beta") && node_input(c, n, 2)) v = add_bias(l, n, k, v);
+    if (has_attr(n, "activation")) v = activated(c, n, v);
     kernel_text(k, "EPILOGUE", v);
 }
 

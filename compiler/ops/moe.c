@@ -2,6 +2,7 @@
  * launches: routing, the first product with its activation, the second product with the weighted sum. */
 #include "ops/move.h"
 #include "ops/product.h"
+#include "lower.h"
 
 #include <math.h>
 #include <string.h>
@@ -253,32 +254,64 @@ static void route(Lower *l, const Node *n, const Moe *z, const View *chosen, con
 }
 
 /* Elements of a row that a lane takes at once: within a block, and a divisor of the row. */
-static int64_t chunk_of(const Matrix *m, const View *a, int vector)
+static int64_t chunk_of(Compilation *c, const Node *n, const Matrix *m)
 {
-    int64_t chunk = m->bits ? 128 / m->bits : vector;
     const int64_t least = m->bits ? 32 / m->bits : 1;
+    int64_t chunk = m->bits ? 128 / m->bits : product_vector(node_input(c, n, m->weight)->dtype);
     if (chunk > 32) chunk = 32;
-    (void)a;
     while (chunk > least && (m->inputs % chunk || (m->block && chunk > m->block) || (m->bits && m->inputs / chunk < 32))) chunk /= 2;
     return chunk;
 }
 
-/* The operands P_W, P_S, P_Z, P_B of a matrix, and its layout. */
-static void matrix_operands(Lower *l, Kernel *k, const Node *n, const Matrix *m, const char *p)
+static View dense_input(Lower *l, const Node *n, int i)
+{
+    const View v = lower_input(l, n, i);
+    if (view_dense(l, &v, 0, v.rank)) return v;
+    const View dense = lower_temporary(l, arena_text(&lower_compilation(l)->arena, "%s.dense", n->name), v.store, v.rank, v.dims);
+    lower_copy(l, n, v, dense, arena_text(&lower_compilation(l)->arena, "%s (copy)", n->name));
+    return dense;
+}
+
+/* Text of the zero point of row n of expert e at element k. */
+static const char *zero_text(Compilation *c, const Matrix *m, const char *p, bool zero)
+{
+    const long long bits = m->bits, mask = (1 << m->bits) - 1;
+    if (!zero) return arena_text(&c->arena, "%lld.0f", 1LL << (bits - 1));
+    const char *element = m->block ? arena_text(&c->arena, "(k / %lld)", (long long)m->block) : "(n)";
+    const char *row = m->block ? arena_text(&c->arena, "((idx)(e) * %lld + (n)) * %lld", (long long)m->outputs,
+                                            (long long)byte_count(m->blocks, bits))
+                               : arena_text(&c->arena, "(idx)(e) * %lld", (long long)byte_count(m->outputs, bits));
+    return arena_text(&c->arena, "(float)((Z%s[Z%s_OFF + %s + %s * %lld / 8] >> (int)(%s * %lld %% 8)) & %lld)", p, p, row, element, bits, element,
+                      bits, mask);
+}
+
+/* Text that puts elements k .. k + CH - 1 of row n of expert e into w, and what they are scaled by into scale. */
+static const char *take_text(Compilation *c, const Node *n, const Matrix *m, const char *p, int64_t chunk)
+{
+    const DType t = node_input(c, n, m->weight)->dtype;
+    const char *line = arena_text(&c->arena, "((idx)(e) * %lld + (n))", (long long)m->outputs);
+    if (m->bits) {
+        const char *block = m->block ? arena_text(&c->arena, "k / %lld", (long long)m->block) : "0";
+        return arena_text(&c->arena, "gp_unpack(W%s + W%s_OFF + (%s * K + k) * %d / 8, %d, CH, %s, w); scale = S%s_LD(S%s_OFF + %s * %lld + %s);", p,
+                          p, line, (int)m->bits, (int)m->bits, zero_text(c, m, p, given(c, n, m->zero)), p, p, line, (long long)m->blocks, block);
+    }
+    if (chunk == product_vector(t))
+        return arena_text(&c->arena, "LDVS_%s(W%s, W%s_OFF + %s * K + k, w); scale = 1.0f;", dtype_token(t), p, p, line);
+    return arena_text(&c->arena, "for (int j = 0; j < CH; j++) w[j] = W%s_LD(W%s_OFF + %s * K + k + j); scale = 1.0f;", p, p, line);
+}
+
+/* The operands of a matrix, and how it is read: TAKE and BIAS of P. */
+static void matrix_operands(Lower *l, Kernel *k, const Node *n, const Matrix *m, const char *p, int64_t chunk)
 {
     Compilation *c = lower_compilation(l);
-    kernel_in(k, arena_text(&c->arena, "W%s", p), lower_input(l, n, m->weight));
-    if (m->bits) kernel_in(k, arena_text(&c->arena, "S%s", p), lower_input(l, n, m->scale));
-    const bool zero = given(c, n, m->zero), bias = given(c, n, m->bias);
-    if (zero) kernel_in(k, arena_text(&c->arena, "Z%s", p), lower_input(l, n, m->zero));
-    if (bias) kernel_in(k, arena_text(&c->arena, "B%s", p), lower_input(l, n, m->bias));
-    kernel_int(k, arena_text(&c->arena, "ZP%s", p), !zero ? 0 : m->block ? 1 : 2);
-    kernel_int(k, arena_text(&c->arena, "HAS_B%s", p), bias);
-    kernel_int(k, arena_text(&c->arena, "BITS%s", p), m->bits);
-    kernel_int(k, arena_text(&c->arena, "BLOCKS%s", p), m->blocks);
-    kernel_int(k, arena_text(&c->arena, "BLOCK%s", p), m->block ? m->block : m->inputs);
-    kernel_int(k, arena_text(&c->arena, "OUTPUTS%s", p), m->outputs);
-    kernel_text(k, arena_text(&c->arena, "TYPE%s", p), m->bits ? "F32" : dtype_token(node_input(c, n, m->weight)->dtype));
+    kernel_in(k, arena_text(&c->arena, "W%s", p), dense_input(l, n, m->weight));
+    if (m->bits) kernel_in(k, arena_text(&c->arena, "S%s", p), dense_input(l, n, m->scale));
+    if (given(c, n, m->zero)) kernel_in(k, arena_text(&c->arena, "Z%s", p), dense_input(l, n, m->zero));
+    if (given(c, n, m->bias)) kernel_in(k, arena_text(&c->arena, "B%s", p), dense_input(l, n, m->bias));
+    kernel_text(k, arena_text(&c->arena, "TAKE%s(e, n)", p), take_text(c, n, m, p, chunk));
+    kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p),
+                given(c, n, m->bias) ? arena_text(&c->arena, "((float)B%s_LD(B%s_OFF + (idx)(e) * %lld + (n)))", p, p, (long long)m->outputs)
+                                     : "0.0f");
 }
 
 /* Bytes of the experts that ROWS rows can choose. */
@@ -291,17 +324,16 @@ static int64_t chosen_bytes(Lower *l, const Node *n, const Moe *z, const Matrix 
     return routes * (byte_count(m->outputs * m->inputs, bits) + scales);
 }
 
-static void moe_common(Lower *l, Kernel *k, const Moe *z, const Matrix *m, const View *a, const View *chosen)
+static void moe_common(Lower *l, Kernel *k, const Moe *z, const Matrix *m, const View *a, const View *chosen, int64_t chunk)
 {
     const int vector = product_vector(a->store);
-    const int64_t chunk = chunk_of(m, a, m->bits ? 1 : 128 / dtype_bits(a->store));
     kernel_in(k, "A", *a);
     kernel_in(k, "CHOSEN", *chosen);
     kernel_int(k, "K", m->inputs);
     kernel_int(k, "CH", chunk);
     kernel_int(k, "TOP", z->top);
-    kernel_int(k, "A_V", chunk % vector == 0 && product_aligned(l, a, vector) ? vector : 1);
-    kernel_text(k, "A_TYPE", dtype_token(a->store));
+    kernel_int(k, "V", chunk % vector == 0 && product_aligned(l, a, vector) ? vector : 1);
+    kernel_text(k, "TYPE", dtype_token(a->store));
     kernel_dim(k, "ROWS", chosen->dims[0]);
 }
 
@@ -311,10 +343,12 @@ static void up(Lower *l, const Node *n, const Moe *z, const View *x, const View 
 {
     Compilation *c = lower_compilation(l);
     const int64_t rows = lower_upper(l, chosen->dims[0]);
+    int64_t chunk = chunk_of(c, n, &z->up);
+    if (z->third && chunk_of(c, n, &z->gate3) < chunk) chunk = chunk_of(c, n, &z->gate3);
     Kernel *k = kernel_begin(l, n, "moe_up");
-    moe_common(l, k, z, &z->up, x, chosen);
-    matrix_operands(l, k, n, &z->up, "1");
-    if (z->third) matrix_operands(l, k, n, &z->gate3, "3");
+    moe_common(l, k, z, &z->up, x, chosen, chunk);
+    matrix_operands(l, k, n, &z->up, "1", chunk);
+    if (z->third) matrix_operands(l, k, n, &z->gate3, "3", chunk);
     kernel_out(k, "Y", *inner);
     kernel_int(k, "PAIR", z->third ? 3 : (int)z->fusion);
     kernel_int(k, "INNER", z->inner);
@@ -332,9 +366,10 @@ static void down(Lower *l, const Node *n, const Moe *z, const View *inner, const
 {
     Compilation *c = lower_compilation(l);
     const int64_t rows = lower_upper(l, chosen->dims[0]);
+    const int64_t chunk = chunk_of(c, n, &z->down);
     Kernel *k = kernel_begin(l, n, "moe_down");
-    moe_common(l, k, z, &z->down, inner, chosen);
-    matrix_operands(l, k, n, &z->down, "2");
+    moe_common(l, k, z, &z->down, inner, chosen, chunk);
+    matrix_operands(l, k, n, &z->down, "2", chunk);
     kernel_in(k, "SHARE", *share);
     kernel_out(k, "Y", *y);
     kernel_label(k, arena_text(&c->arena, "%s: fc2", n->name));

@@ -1,17 +1,8 @@
-/* movement.c - operators that move elements: Concat, Slice, Split, Gather and its kin, Scatter, Tile, Pad, CumSum, Trilu. */
+/* movement.c - operators that move elements: Concat, Slice, Split, Gather and its kin, Tile, Pad, CumSum, Trilu. */
 #include "ops/move.h"
+#include "ops/tuples.h"
 
 #include <string.h>
-
-static const char *text_add_term(Compilation *c, const char *text, const char *index, const char *operand, int axis)
-{
-    return arena_text(&c->arena, "%s + %s * %s_S%d", text, index, operand, axis);
-}
-
-static const char *index_name(Compilation *c, int i)
-{
-    return arena_text(&c->arena, "i%d", i);
-}
 
 /* Two extents that must agree; the constant one stays. */
 static bool same_extent(Compilation *c, Node *n, const char *rule, Dim *known, Dim d)
@@ -496,37 +487,7 @@ static void gather_elements_lower(Lower *l, Node *n)
     launch_elements(l, k, &out, NULL);
 }
 
-/* ---- GatherND, ScatterND: tuples of indices */
-
-/* Statements that read a tuple of `size` indices at `base` into k0.., for the axes of `operand` from `first` on. */
-static const char *tuple_picks(Compilation *c, const char *base, int last, const char *operand, int first, int size)
-{
-    const char *text = "";
-    for (int j = 0; j < size; j++)
-        text = arena_text(&c->arena, "%s idx k%d = I_LD(%s + %d * I_S%d); if (k%d < 0) k%d += (%s_D%d);"
-                          " inside = inside && k%d >= 0 && k%d < (%s_D%d);", text, j, base, j, last, j, j, operand,
-                          first + j, j, j, operand, first + j);
-    return text;
-}
-
-/* Place in `operand`: batch axes, then the tuple, then the rest, whose first index is i`rest`. */
-static const char *tuple_place(Compilation *c, const char *operand, int rank, int batch, int size, int rest)
-{
-    const char *text = arena_text(&c->arena, "%s_OFF", operand);
-    for (int i = 0; i < rank; i++) {
-        const char *name = i < batch ? index_name(c, i)
-                         : i < batch + size ? arena_text(&c->arena, "k%d", i - batch) : index_name(c, rest + i - batch - size);
-        text = text_add_term(c, text, name, operand, i);
-    }
-    return text;
-}
-
-static const char *tuple_base(Compilation *c, int axes)
-{
-    const char *base = "I_OFF";
-    for (int i = 0; i < axes; i++) base = text_add_term(c, base, index_name(c, i), "I", i);
-    return base;
-}
+/* ---- GatherND */
 
 static int64_t nd_batch(const Node *n)
 {
@@ -571,81 +532,6 @@ static void gather_nd_lower(Lower *l, Node *n)
     kernel_text(k, "SOURCE", tuple_place(c, "X", x.rank, batch, (int)size, last));
     kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
     launch_elements(l, k, &out, NULL);
-}
-
-/* ---- ScatterND, ScatterElements */
-
-static bool scatter_shape(Compilation *c, Node *n)
-{
-    if (n->op->since >= 16 && strcmp(attr_string(n, "reduction"), "none") != 0) {
-        node_error(c, n, "reduction '%s' is not supported", attr_string(n, "reduction"));
-        return false;
-    }
-    return shape_same(c, n);
-}
-
-static int scatter_inplace(Compilation *c, const Node *n, int output, int *axis, bool *append)
-{
-    (void)c, (void)n;
-    *axis = 0;
-    *append = false;
-    return output == 0 ? 0 : -1;
-}
-
-/* The output, which already holds data. */
-static View scatter_base(Lower *l, Node *n)
-{
-    View out;
-    if (lower_inplace(l, n, 0, 0, &out)) {
-        view_dims(l, node_output(lower_compilation(l), n, 0), &out);
-        lower_set_view(l, n, 0, out);
-        return out;
-    }
-    out = lower_output(l, n, 0);
-    lower_copy(l, n, lower_input(l, n, 0), out, NULL);
-    return out;
-}
-
-static void scatter_launch(Lower *l, Node *n, View out, const char *picks, const char *target)
-{
-    View index = lower_input(l, n, 1), update = lower_input(l, n, 2);
-    Compilation *c = lower_compilation(l);
-    if (lower_upper(l, dims_product(c, update.rank, update.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "scatter");
-    kernel_in(k, "I", index);
-    kernel_in(k, "U", update);
-    kernel_inout(k, "Y", out);
-    kernel_text(k, "PICKS", picks);
-    kernel_text(k, "SOURCE", index_at(l, "U", update.rank, "i"));
-    kernel_text(k, "TARGET", target);
-    launch_elements(l, k, &update, NULL);
-}
-
-static void scatter_nd_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    const Value *index = node_input(c, n, 1);
-    int last = index->rank - 1;
-    int64_t size;
-    if (last < 0 || !dim_is_const(c, index->dims[last], &size)) {
-        node_error(c, n, "the last extent of the indices is not known when compiling");
-        return;
-    }
-    View out = scatter_base(l, n);
-    scatter_launch(l, n, out, tuple_picks(c, tuple_base(c, last), last, "Y", 0, (int)size),
-                   tuple_place(c, "Y", out.rank, 0, (int)size, last));
-}
-
-static void scatter_elements_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    View out = scatter_base(l, n);
-    int axis = axis_normal(c, n, attr_int(n, "axis"), out.rank);
-    const char *target = "Y_OFF";
-    for (int i = 0; i < out.rank; i++) target = text_add_term(c, target, i == axis ? "row" : index_name(c, i), "Y", i);
-    const char *picks = arena_text(&c->arena, "idx row = I_LD(%s); if (row < 0) row += (Y_D%d);"
-                                   " inside = row >= 0 && row < (Y_D%d);", index_at(l, "I", out.rank, "i"), axis, axis);
-    scatter_launch(l, n, out, picks, target);
 }
 
 /* ---- Tile */
@@ -864,15 +750,6 @@ static const OpRow rows[] = {
       .lower = gather_nd_lower },
     { .name = "GatherND", .since = 12, .schema = "data:T, indices:i64 -> output:T ; batch_dims:int=0 | " ANY,
       .shape = gather_nd_shape, .lower = gather_nd_lower },
-    { .name = "ScatterND", .since = 11, .schema = "data:T, indices:i64, updates:T -> output:T | " ANY, .facts = OP_APPEND,
-      .shape = scatter_shape, .lower = scatter_nd_lower, .inplace = scatter_inplace },
-    { .name = "ScatterND", .since = 16, .schema = "data:T, indices:i64, updates:T -> output:T ; reduction:string=none | " ANY,
-      .facts = OP_APPEND, .shape = scatter_shape, .lower = scatter_nd_lower, .inplace = scatter_inplace },
-    { .name = "ScatterElements", .since = 11, .schema = "data:T, indices:I, updates:T -> output:T ; axis:int=0" INDEXED,
-      .facts = OP_APPEND, .shape = scatter_shape, .lower = scatter_elements_lower, .inplace = scatter_inplace },
-    { .name = "ScatterElements", .since = 16,
-      .schema = "data:T, indices:I, updates:T -> output:T ; axis:int=0, reduction:string=none" INDEXED,
-      .facts = OP_APPEND, .shape = scatter_shape, .lower = scatter_elements_lower, .inplace = scatter_inplace },
     { .name = "Tile", .since = 6, .schema = "input:T, repeats:i64 -> output:T | " ANY, .facts = OP_VIEW, .shape = tile_shape,
       .lower = tile_lower },
     { .name = "Pad", .since = 2, .schema = "data:T -> output:T ; mode:string=constant, pads:ints, value:float=0 | " ANY,

@@ -5,6 +5,21 @@
 
 #include "compiler.h"
 
+/* matmul.c: output 0 has the dims of the product of inputs A and B, transposed as the attributes say, and dtype T. */
+bool product_shape(Compilation *c, Node *n, int a, int b, DType t);
+
+/* Operands of one rank, at least 2; axes that are broadcast have stride 0. */
+typedef struct Product { View a, b, y; } Product;
+/* matmul.c: views of the inputs and the output as such operands. */
+Product product_operands(Lower *l, const Node *n, View a, View b, View y);
+/* matmul.c: rows of all batches become rows of one product where B is the same for all, and they lie so. */
+void product_merge(Lower *l, Product *p);
+/* matmul.c: the kernel for any strides, whose sums are of the elements less their zero points: ZEROS, an expression over m, z
+ * or n, z for each operand, or NULLs. SETUP adds operands and sets EPILOGUE. */
+typedef struct ProductText { const char *a_zero, *b_zero, *epilogue; } ProductText;
+typedef struct ProductExtra { const char *name; const View *view; } ProductExtra; /* read by the texts: of Y's rank, Z_NAME is set */
+void product_lower_any(Lower *l, const Node *n, const Product *p, const ProductText *text, int count, const ProductExtra *extras);
+
 /* V with its axes but the last as one, when it lies so. */
 bool product_flatten(Lower *l, const View *v, View *out);
 

@@ -1,6 +1,7 @@
 /* quant.c - weights in few bits: MatMulNBits, GatherBlockQuantized, DequantizeLinear, QuantizeLinear. */
 #include "ops/move.h"
 #include "ops/product.h"
+#include "ops/quantize.h"
 
 #include <string.h>
 
@@ -37,8 +38,7 @@ static bool check_bits(Compilation *c, const Node *n, int64_t bits)
     return false;
 }
 
-/* V, or a copy of it when its elements do not lie one after another. */
-static View dense_input(Lower *l, const Node *n, int i)
+View dense_input(Lower *l, const Node *n, int i)
 {
     const View v = lower_input(l, n, i);
     if (view_dense(l, &v, 0, v.rank)) return v;
@@ -390,27 +390,44 @@ static bool linear_fits(Compilation *c, const Node *n)
     return true;
 }
 
-static DType linear_type(const Node *n, DType otherwise)
+/* The attribute's dtype; OTHERWISE without it, or 0. */
+static DType type_attr(const Node *n, const char *name, DType otherwise)
 {
     for (int i = 0; i < n->attr_count; i++)
-        if (strcmp(n->attrs[i].name, "output_dtype") == 0 && n->attrs[i].i) return (DType)n->attrs[i].i;
+        if (strcmp(n->attrs[i].name, name) == 0 && n->attrs[i].i) return (DType)n->attrs[i].i;
     return otherwise;
 }
+
+static bool check_type(Compilation *c, const Node *n, const char *what, DType t, const DType *allowed, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (allowed[i] == t) return true;
+    node_error(c, n, "%s: %s is not among the operator's", what, dtype_name(t));
+    return false;
+}
+
+static const DType wide_floats[] = {DT_F32, DT_F16, DT_BF16};
 
 static bool dequantize_shape(Compilation *c, Node *n)
 {
     const Value *x = node_input(c, n, 0);
-    return linear_fits(c, n) && output_set(c, n, 0, linear_type(n, node_input(c, n, 1)->dtype), x->rank, x->dims);
+    const DType t = type_attr(n, "output_dtype", node_input(c, n, 1)->dtype);
+    return check_type(c, n, "output type", t, wide_floats, COUNT_OF(wide_floats)) && linear_fits(c, n) &&
+           output_set(c, n, 0, t, x->rank, x->dims);
 }
 
 static bool quantize_shape(Compilation *c, Node *n)
 {
+    static const DType allowed[] = {DT_U8, DT_I8, DT_U16, DT_I16, DT_U4, DT_I4, DT_U2, DT_I2, DT_F4E2M1, DT_F8E4M3FN, DT_F8E4M3FNUZ,
+                                    DT_F8E5M2, DT_F8E5M2FNUZ};
     const Value *x = node_input(c, n, 0), *zero = node_input(c, n, 2);
-    const DType t = zero ? zero->dtype : linear_type(n, DT_U8);
-    if (dtype_bits(t) < 8) {
-        node_error(c, n, "output type %s: only weights may have less than 8 bits", dtype_name(t));
+    const DType t = type_attr(n, "output_dtype", zero ? zero->dtype : DT_U8);
+    if (zero && zero->dtype != t) {
+        node_error(c, n, "output_dtype is %s, zero points '%s' are %s", dtype_name(t), zero->name, dtype_name(zero->dtype));
         return false;
     }
+    if (!check_type(c, n, "output type", t, allowed, COUNT_OF(allowed))) return false;
+    if (!check_type(c, n, "precision", type_attr(n, "precision", DT_F32), wide_floats, COUNT_OF(wide_floats))) return false;
     return linear_fits(c, n) && output_set(c, n, 0, t, x->rank, x->dims);
 }
 
@@ -454,27 +471,59 @@ static void dequantize_lower(Lower *l, Node *n)
     launch_elementwise(l, k, &out);
 }
 
+void quantized_range(DType t, double *low, double *high)
+{
+    const int bits = dtype_bits(t);
+    const bool has_sign = t == DT_I8 || t == DT_I16 || t == DT_I4 || t == DT_I2;
+    *low = has_sign ? -(double)(1 << (bits - 1)) : 0.0;
+    *high = (double)((1 << (has_sign ? bits - 1 : bits)) - 1);
+}
+
+static double largest_small_float(DType t)
+{
+    return t == DT_F4E2M1 ? 6 : t == DT_F8E4M3FN ? 448 : t == DT_F8E4M3FNUZ ? 240 : 57344;
+}
+
+/* Floats of 8 bits lose what lies beyond their range when saturate is 0; storing does that. */
+static void set_stored(Kernel *k, const Node *n, DType t)
+{
+    double low, high;
+    bool saturate = true;
+    for (int i = 0; i < n->attr_count; i++)
+        if (strcmp(n->attrs[i].name, "saturate") == 0) saturate = n->attrs[i].i != 0;
+    if (dtype_is_float(t)) {
+        kernel_float(k, "HIGHEST", largest_small_float(t));
+        kernel_text(k, "STORED(v, zero)", saturate ? "gp_saturate(v + zero, HIGHEST)" : "(v + zero)");
+        return;
+    }
+    quantized_range(t, &low, &high);
+    kernel_float(k, "LOWEST", low);
+    kernel_float(k, "HIGHEST", high);
+    kernel_text(k, "STORED(v, zero)", "(int)FMINF(FMAXF(RINTF(v) + zero, LOWEST), HIGHEST)");
+}
+
 static void quantize_lower(Lower *l, Node *n)
 {
+    Compilation *c = lower_compilation(l);
     View out;
     Kernel *k = linear_begin(l, n, "quantize", &out);
-    const int bits = dtype_bits(out.store);
-    const bool has_sign = out.store == DT_I8 || out.store == DT_I16;
-    kernel_float(k, "LOWEST", has_sign ? -(double)(1 << (bits - 1)) : 0.0);
-    kernel_float(k, "HIGHEST", (double)((1 << (has_sign ? bits - 1 : bits)) - 1));
+    const DType precision = type_attr(n, "precision", node_input(c, n, 1)->dtype);
+    kernel_text(k, "QUOTIENT", precision == DT_F16 ? "RND_F16" : precision == DT_BF16 ? "RND_BF16" : "RND_F32");
+    set_stored(k, n, node_output(c, n, 0)->dtype);
     launch_elementwise(l, k, &out);
 }
 
-#define PACKED "P=u8 i8 u16 i16 i32 u4 i4"
 #define FLOATS "f32 f16 bf16"
+#define NARROW "u8 i8 u16 i16 u4 i4 u2 i2 f4e2m1 f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz"
+#define SCALES FLOATS " f8e8m0"
 #define DEQUANTIZE(domain_, since_, more_, out_) \
     {.domain = domain_, .name = "DequantizeLinear", .since = since_, \
-     .schema = "x:P, x_scale:S, x_zero_point:P? -> y:" out_ " ; axis:int=1" more_ " | " PACKED ", S=" FLOATS ", Y=" FLOATS, \
+     .schema = "x:P, x_scale:S, x_zero_point:P? -> y:" out_ " ; axis:int=1" more_ " | P=" NARROW " i32, S=" SCALES ", Y=" FLOATS, \
      .shape = dequantize_shape, .lower = dequantize_lower}
 #define QUANTIZE(domain_, since_, more_) \
     {.domain = domain_, .name = "QuantizeLinear", .since = since_, \
      .schema = "x:T, y_scale:S, y_zero_point:Z? -> y:Y ; axis:int=1" more_ \
-               " | T=" FLOATS ", S=" FLOATS ", Z=u8 i8 u16 i16, Y=u8 i8 u16 i16", \
+               " | T=" FLOATS " i32, S=" SCALES ", Z=" NARROW ", Y=" NARROW, \
      .shape = quantize_shape, .lower = quantize_lower}
 
 static const OpRow rows[] = {
@@ -489,12 +538,12 @@ static const OpRow rows[] = {
     DEQUANTIZE("", 10, "", "S"),
     DEQUANTIZE("", 21, ", block_size:int=0", "S"),
     DEQUANTIZE("", 23, ", block_size:int=0, output_dtype:int=0", "Y"),
-    DEQUANTIZE("com.microsoft", 1, "", "S"),
+    DEQUANTIZE("com.microsoft", 1, ", block_size:int=0", "S"),
     QUANTIZE("", 10, ""),
     QUANTIZE("", 19, ", saturate:int=1"),
     QUANTIZE("", 21, ", saturate:int=1, block_size:int=0, output_dtype:int=0"),
     QUANTIZE("", 23, ", saturate:int=1, block_size:int=0, output_dtype:int=0, precision:int=0"),
-    QUANTIZE("com.microsoft", 1, ""),
+    QUANTIZE("com.microsoft", 1, ", saturate:int=1, block_size:int=0"),
 };
 
 const OpFamily ops_quant = {rows, COUNT_OF(rows), "compiler/ops/quant.c"};

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* These states have no axis that counts rows; of a state of rank 3 or 4 this one is absent (states.c asks for its extent). */
-enum { NO_ROWS = MAX_RANK - 1 };
+enum { NO_ROWS = -1 }; /* the whole state is replaced: see OpRow.inplace */
 
 static bool has_output(const Node *n, int i)
 {
@@ -186,7 +185,6 @@ static bool linear_shape(Compilation *c, Node *n)
 
 static void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z)
 {
-    Compilation *c = lower_compilation(l);
     kernel_in(k, "Q", lower_input(l, n, LA_QUERY));
     kernel_in(k, "K", lower_input(l, n, LA_KEY));
     kernel_in(k, "V", lower_input(l, n, LA_VALUE));
@@ -206,7 +204,6 @@ static void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z)
     kernel_int(k, "DELTA", !z->delta ? 0 : each ? 2 : 1);
     kernel_dim(k, "TOKENS", lower_dim(l, z->tokens));
     kernel_dim(k, "BATCH", lower_dim(l, z->batch));
-    (void)c;
 }
 
 static void linear_lower(Lower *l, Node *n)

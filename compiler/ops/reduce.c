@@ -180,6 +180,7 @@ static void reduce_lower(Lower *l, Node *n)
     Compilation *c = lower_compilation(l);
     const Value *x = node_input(c, n, 0);
     const FoldName *name = fold_of(n);
+    const bool wide = x->dtype == DT_F64 || !dtype_is_float(x->dtype);
     unsigned mask;
     int64_t grid;
     int threads;
@@ -193,6 +194,9 @@ static void reduce_lower(Lower *l, Node *n)
     }
     k = reduce_begin(l, n, "reduce", mask, &grid, &threads);
     kernel_int(k, "FOLD", name->fold);
+    kernel_text(k, "FOLD_EXP(v)", wide ? "exp((double)(v))" : "EXPF((float)(v))");
+    kernel_text(k, "FOLD_LOG(v)", wide ? "log((double)(v))" : "LOGF((float)(v))");
+    kernel_text(k, "FOLD_SQRT(v)", wide ? "sqrt((double)(v))" : "SQRTF((float)(v))");
     kernel_text(k, "FOLD_START", name->start ? name->start : extreme_start(x->dtype, name->fold == 2));
     kernel_launch(k, grid, 1, 1, threads);
 }
@@ -220,8 +224,7 @@ static void arg_lower(Lower *l, Node *n)
     kernel_launch(k, grid, 1, 1, threads);
 }
 
-#define NUMBERS "f32 f16 bf16 f64 i32 i64 u32 u64 i8 u8"
-#define REALS "f32 f16 bf16"
+#define NUMBERS "f32 f16 bf16 f64 i32 i64 u32 u64 i16 u16 i8 u8"
 #define OLD(name_, types_) \
     {.domain = "", .name = name_, .since = 1, .schema = "data:T -> reduced:T ; axes:ints?, keepdims:int=1 | T=" types_, \
      .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
@@ -245,10 +248,10 @@ static const OpRow rows[] = {
     BOTH("ReduceMin", NUMBERS " bool"),
     BOTH("ReduceProd", NUMBERS),
     BOTH("ReduceSumSquare", NUMBERS),
-    BOTH("ReduceL2", REALS),
+    BOTH("ReduceL2", NUMBERS),
     BOTH("ReduceL1", NUMBERS),
-    BOTH("ReduceLogSum", REALS),
-    BOTH("ReduceLogSumExp", REALS),
+    BOTH("ReduceLogSum", NUMBERS),
+    BOTH("ReduceLogSumExp", "f32 f16 bf16 f64"),
     ARG("ArgMax"),
     ARG("ArgMin"),
 };

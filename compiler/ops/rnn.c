@@ -71,7 +71,7 @@ static const Activation activations[] = {
     {"HardSigmoid", "fmin$(fmax$(A * (v) + B, 0), 1)", 0.2, 0.5},
     {"Elu", "((v) >= 0 ? (v) : A * (exp$(v) - 1))", 1, 0},
     {"Softsign", "((v) / (1 + fabs$(v)))", 0, 0},
-    {"Softplus", "log1p$(exp$(v))", 0, 0},
+    {"Softplus", "(fmax$((v), 0) + log1p$(exp$(-fabs$(v))))", 0, 0},
 };
 
 static bool same_word(const char *a, const char *b)

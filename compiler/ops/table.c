@@ -6,12 +6,14 @@
 #include <string.h>
 
 extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
-    ops_gqa, ops_recurrent, ops_select, ops_conv, ops_control;
+    ops_gqa, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
+    ops_rnn, ops_einsum, ops_signal, ops_loss;
 
 static const OpFamily *const families[] = {
     &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
-    &ops_gqa, &ops_recurrent, &ops_select, &ops_conv,
+    &ops_gqa, &ops_recurrent, &ops_select, &ops_conv, &ops_moe,
     &ops_control,
+    &ops_rnn, &ops_einsum, &ops_signal, &ops_loss,
 };
 
 static const char *plain_domain(const char *domain)
