@@ -228,6 +228,7 @@ static void read_operator(Reader *r, Scope *s, const NodeProto *n, int version, 
     s->graph->nodes[node].attrs = attrs;
     s->graph->nodes[node].attr_count = read;
     link_node(r, s, n, node, place);
+    (void)legacy_raise(r, s->graph, node, place);
 }
 
 static bool node_read(Reader *r, Scope *s, const NodeProto *n)
@@ -312,7 +313,21 @@ static void read_inputs(Reader *r, Scope *s, const GraphProto *p, const char *wh
     }
 }
 
-/* Declared dims of outputs are hints, and not read; the element type must hold. */
+/* Declared dims of an output are a hint for infer, where no rule determines them; symbols in them say nothing. */
+static void read_output_dims(Compilation *c, Value *v, const ValueInfoProto *p)
+{
+    const Onnx__TensorShapeProto *shape = p->type->tensor_type->shape;
+    if (v->rank >= 0 || !shape || shape->n_dim > MAX_RANK)
+        return;
+    v->rank = (int)shape->n_dim;
+    for (size_t i = 0; i < shape->n_dim; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
+        bool fixed = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0;
+        v->dims[i] = fixed ? dim_const(c, d->dim_value) : 0;
+    }
+}
+
+/* The declared element type of an output must hold. */
 static void read_outputs(Reader *r, Scope *s, const GraphProto *p, const char *where)
 {
     Graph *g = s->graph;
@@ -340,6 +355,8 @@ static void read_outputs(Reader *r, Scope *s, const GraphProto *p, const char *w
             diag_error(r->c, place, "its declared type does not hold; expected %s, found %s", dtype_name(type),
                        dtype_name(v->dtype));
         v->dtype = type;
+        if (s->graph == &r->c->graph)
+            read_output_dims(r->c, v, p->output[i]);
     }
 }
 

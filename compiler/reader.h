@@ -14,7 +14,7 @@
 #define READER_MAX_WORK 1000000u /* nodes from functions, with their inputs, outputs and attributes */
 #define READER_MAX_IMPORTS 1000u  /* domains */
 #define READER_MAX_OPSET 27       /* newest version of ai.onnx that is known */
-#define READER_MIN_OPSET 7
+#define READER_MIN_OPSET 1
 
 typedef Onnx__TensorProto TensorProto;
 typedef Onnx__AttributeProto AttributeProto;
@@ -101,6 +101,9 @@ bool work_add(Reader *r, const char *place, uint64_t work);
 /* opsets.c */
 Opsets opsets_read(Reader *r, Onnx__OperatorSetIdProto *const *list, size_t count, const char *place);
 int opset_version(const Reader *r, const Scope *s, const char *domain); /* 0: not imported */
+
+/* legacy.c: a node of ai.onnx 1 to 6 becomes one of version 7, where it can. False after an error. */
+bool legacy_raise(Reader *r, Graph *g, uint32_t node, const char *place);
 
 /* functions.c */
 bool functions_index(Reader *r);

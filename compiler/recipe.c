@@ -101,9 +101,10 @@ static const char *recipe_place(Compilation *c, int line, int column)
 
 /* ---- state pairs */
 
+/* The rank of what a node makes is only declared as yet. */
 static const char *kind_text(Compilation *c, const Value *v)
 {
-    if (v->rank < 0)
+    if (v->rank < 0 || v->producer)
         return dtype_name(v->dtype);
     return arena_text(&c->arena, "%s of rank %d", dtype_name(v->dtype), v->rank);
 }
@@ -111,7 +112,7 @@ static const char *kind_text(Compilation *c, const Value *v)
 /* NULL, or why these are no pair. Their dims are compared by classify, once the output's are known. */
 static const char *pair_refused(Compilation *c, const Value *in, const Value *out)
 {
-    bool ranks = in->rank >= 0 && out->rank >= 0 && in->rank != out->rank;
+    bool ranks = in->rank >= 0 && out->rank >= 0 && !out->producer && in->rank != out->rank;
     if ((in->dtype && out->dtype && in->dtype != out->dtype) || ranks)
         return arena_text(&c->arena, "the input is %s, the output %s; expected the same", kind_text(c, in), kind_text(c, out));
     if (in->state || out->state)

@@ -1,5 +1,5 @@
 /* import.c - the first pass: the ONNX file becomes the graph. The reader's parts are in compiler/: wire.c, external.c,
- * onnx_tensor.c, onnx_bind.c, onnx_attr.c, onnx_graph.c, functions.c, opsets.c. */
+ * onnx_tensor.c, onnx_bind.c, onnx_attr.c, onnx_graph.c, functions.c, legacy.c, opsets.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

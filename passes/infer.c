@@ -6,6 +6,8 @@
 #include "dim.h"
 #include "ops/ops.h"
 
+#include <string.h>
+
 static bool value_constant(Compilation *c, const Value *v)
 {
     if (v->data || v->is_constant) return true;
@@ -72,6 +74,49 @@ static bool infer_round(Compilation *c, bool first, bool *good)
     return learned;
 }
 
+static void infer_rounds(Compilation *c, bool *good)
+{
+    for (int round = 0; *good && round < 4; round++) {
+        uint32_t before = dims_of(c)->epoch;
+        bool learned = infer_round(c, false, good);
+        if (!learned && before == dims_of(c)->epoch) break;
+    }
+}
+
+/* Dims that the model declares of its outputs are believed only where no rule determines them: exporters err. */
+typedef struct Declared { int rank; Dim dims[MAX_RANK]; } Declared;
+
+static Declared *take_declared(Compilation *c)
+{
+    Declared *list = NEW_ARRAY(c, Declared, c->graph.output_count + 1);
+    for (uint32_t i = 0; i < c->graph.output_count; i++) {
+        Value *v = &c->graph.values[c->graph.outputs[i]];
+        list[i].rank = -1;
+        if (!v->producer) continue;
+        list[i].rank = v->rank;
+        memcpy(list[i].dims, v->dims, sizeof v->dims);
+        v->rank = -1;
+        memset(v->dims, 0, sizeof v->dims);
+    }
+    return list;
+}
+
+static bool believe_declared(Compilation *c, const Declared *list)
+{
+    bool learned = false;
+    for (uint32_t i = 0; i < c->graph.output_count; i++) {
+        Value *v = &c->graph.values[c->graph.outputs[i]];
+        if (list[i].rank < 0 || dims_known(v) || (v->rank >= 0 && v->rank != list[i].rank)) continue;
+        v->rank = list[i].rank;
+        for (int k = 0; k < v->rank; k++) {
+            if (v->dims[k] || !list[i].dims[k]) continue;
+            v->dims[k] = list[i].dims[k];
+            learned = true;
+        }
+    }
+    return learned;
+}
+
 /* A value whose dims no rule determines gets symbols of its own: unknown, never fixed. */
 static void mint_unknown(Compilation *c)
 {
@@ -111,14 +156,12 @@ static void rank_symbols(Compilation *c)
 bool pass_infer(Compilation *c)
 {
     bool good = true;
+    const Declared *declared = take_declared(c);
     rank_symbols(c);
     count_uses(c);
-    bool learned = infer_round(c, true, &good);
-    for (int round = 0; good && round < 4; round++) {
-        uint32_t before = dims_of(c)->epoch;
-        learned = infer_round(c, false, &good);
-        if (!learned && before == dims_of(c)->epoch) break;
-    }
+    (void)infer_round(c, true, &good);
+    infer_rounds(c, &good);
+    if (good && believe_declared(c, declared)) infer_rounds(c, &good);
     if (good) mint_unknown(c);
     return good && !diag_failed(c);
 }

@@ -51,10 +51,11 @@ void lower_node(Lower *l, uint32_t i)
     else lower_pointwise(l, n);
 }
 
-/* Constant nodes of a loop's body are lowered like any other when loading; the rest with the loop. */
+/* Constant nodes of a loop's body are lowered like any other when loading; the rest with the loop. After an error the values
+ * behind it are missing, so nothing more is lowered. */
 static void lower_nodes(Lower *l)
 {
-    for (uint32_t i = 1; i <= l->c->graph.node_count; i++) {
+    for (uint32_t i = 1; i <= l->c->graph.node_count && !diag_failed(l->c); i++) {
         bool enters = l->c->graph.nodes[i].loop && !l->c->graph.nodes[i].constant;
         if (!enters || l->signature->kind == SIG_LOAD) lower_node(l, i);
         else i = lower_loop(l, i);
@@ -213,6 +214,7 @@ bool pass_lower(Compilation *c)
         inherit_constants(l, load);
         claim_inputs(l);
         lower_nodes(l);
+        if (diag_failed(c)) return false;
         copy_outputs(l);
         copy_states(l);
         if (c->options.sample_greedy && l->signature->kind != SIG_MAIN) sample(l, c->signatures[1].lower);

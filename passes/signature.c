@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_CAPACITY = 1024, DEFAULT_PREFILL = 64, NO_LIMIT = 1 << 30 };
+enum { DEFAULT_CAPACITY = 1024, DEFAULT_PREFILL = 64, UNFILLED_LENGTHS = 128, NO_LIMIT = 1 << 30 };
 
 static Signature *signature_add(Compilation *c, const char *name, int kind)
 {
@@ -135,6 +135,23 @@ static bool add_box(Compilation *c, const char *name, int kind, int64_t lo, int6
     return true;
 }
 
+/* Decode again, with the position a literal: what plan-run --check-growth compares the ranged step with. Where nothing
+ * fills up, the lengths are those that it tries. */
+static void add_lengths(Compilation *c)
+{
+    const Signature *decode = &c->signatures[1];
+    const int64_t room = c->capacity ? c->capacity : UNFILLED_LENGTHS;
+    const int64_t lengths[] = { 1, 2, room / 2, room - 1 };
+    int64_t before = 0;
+    for (size_t i = 0; c->position && i < COUNT_OF(lengths); i++) {
+        if (lengths[i] <= before || lengths[i] >= room) continue;
+        before = lengths[i];
+        Signature *s = signature_add(c, arena_text(&c->arena, "decode@%lld", (long long)before), SIG_MAIN);
+        for (Sym y = 1; y <= c->symbol_count; y++) set_range(s, y, decode->lo[y], decode->hi[y]);
+        set_range(s, c->position, before, before);
+    }
+}
+
 static bool has_token(Compilation *c)
 {
     for (uint32_t i = 0; i < c->graph.input_count; i++)
@@ -144,13 +161,15 @@ static bool has_token(Compilation *c)
 
 static bool add_boxes(Compilation *c)
 {
-    c->signatures = NEW_ARRAY(c, Signature, 3);
+    c->signatures = NEW_ARRAY(c, Signature, 3 + 4);
     signature_add(c, "load", SIG_LOAD);
     if (!c->pair_count || !has_token(c)) return add_box(c, "main", SIG_MAIN, 1, DEFAULT_PREFILL);
     int64_t prefill = c->options.prefill ? c->options.prefill : DEFAULT_PREFILL;
     if (!c->options.prefill && c->capacity && prefill > c->capacity) prefill = c->capacity;
     if (!add_box(c, "decode", SIG_DECODE, 1, 1)) return false;
-    return !c->sequence || add_box(c, "prefill", SIG_PREFILL, 1, prefill);
+    if (c->sequence && !add_box(c, "prefill", SIG_PREFILL, 1, prefill)) return false;
+    if (c->options.check_lengths) add_lengths(c);
+    return true;
 }
 
 /* ---- bounds in a box */

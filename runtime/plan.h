@@ -137,6 +137,9 @@ PLAN_API int plan_output_count(const plan *p, const char *signature);
 PLAN_API plan_status plan_output(const plan *p, const char *signature, int index, plan_tensor *out);
 PLAN_API int plan_state_count(const plan *p);
 PLAN_API plan_status plan_state(const plan *p, int index, plan_tensor *out);
+/* The axis of a growing state that holds one row for each position, of which only those before the session's position
+ * are valid; -1 for a state of fixed size, and where P or INDEX is wrong. Thread-safe. */
+PLAN_API int plan_state_axis(const plan *p, int index);
 /* Writes the launches and bytes read and written in one step at the given position; for reports. */
 PLAN_API plan_status plan_step_cost(const plan *p, const char *signature, int64_t position, int64_t tokens,
                                     uint64_t *launches, uint64_t *bytes);
@@ -190,6 +193,9 @@ PLAN_API plan_status plan_session_write_input(plan_session *s, const char *signa
 PLAN_API plan_status plan_session_bind(plan_session *s, const char *signature, const char *name, void *address, size_t bytes);
 /* Drops the graphs and captures again with the present bindings. */
 PLAN_API plan_status plan_session_recapture(plan_session *s);
+/* What an output is after the signature's last run: its present extents, also those that the run itself counted. Waits when a
+ * kernel counts extents. Errors: ARGUMENT, NAME, RANGE, DRIVER. */
+PLAN_API plan_status plan_session_output(plan_session *s, const char *signature, const char *name, plan_tensor *out);
 /* Reads an output (dense, row-major). For "logits" of a prefill, *ROWS rows were computed. Waits. */
 PLAN_API plan_status plan_session_read_output(plan_session *s, const char *signature, const char *name,
                                               void *data, size_t bytes, size_t *written);
@@ -205,6 +211,13 @@ PLAN_API plan_status plan_session_counters(plan_session *s, plan_counters *out);
 /* Device time in microseconds of the last replay, which must have had STEPS (events on cuda, wall clock on host); waits.
  * Replays are timed from the first call on, which gives STATE: before it a replay records no events. */
 PLAN_API plan_status plan_session_time(plan_session *s, int64_t steps, double *microseconds);
+/* Where a step's time goes: times each launch of SIGNATURE by itself, as a chain of REPEATS (1 to 1000) in a graph, into
+ * MICROSECONDS[COUNT], COUNT being its number of launches (plan_step_cost). Requires warm. The state and the outputs hold
+ * anything afterwards; the position is kept. Errors: ARGUMENT, NAME, STATE, DRIVER. */
+PLAN_API plan_status plan_session_profile(plan_session *s, const char *signature, int repeats, double *microseconds, size_t count);
+/* The kernel, the label and the bytes (without what depends on the position) of one launch; texts live as long as the plan. */
+PLAN_API plan_status plan_launch_info(const plan *p, const char *signature, size_t index, const char **kernel, const char **label,
+                                      uint64_t *bytes);
 /* Copy bandwidth of the device measured now, bytes a second (read + write), for reports. */
 PLAN_API plan_status plan_measure_bandwidth(plan *p, double *bytes_per_second);
 

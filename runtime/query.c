@@ -97,6 +97,12 @@ plan_status plan_state(const plan *p, int index, plan_tensor *out) {
     return PLAN_OK;
 }
 
+int plan_state_axis(const plan *p, int index) {
+    if (!p || index < 0 || (uint32_t)index >= p->view.state_count || p->view.states[index].growing_axis == PLAN_NONE)
+        return -1;
+    return (int)p->view.states[index].growing_axis;
+}
+
 plan_status plan_step_cost(const plan *p, const char *signature, int64_t position, int64_t tokens, uint64_t *launches,
                            uint64_t *bytes) {
     uint32_t number;

@@ -29,10 +29,13 @@ static const char help[] =
     "  --tolerance X         with --verify: largest allowed difference of a logit\n"
     "  --margin Y            with --verify: below this golden margin another token is allowed\n"
     "  --check-capture       compare captured with eager, byte for byte, at several lengths\n"
+    "  --check-growth        compare with steps compiled for one length (gcc-plan --check-lengths), after rewinds, with other\n"
+    "                        chunks of a prompt, and with NaN in the rows that are not valid\n"
     "  --bench               time a decode step\n"
     "  --context N           with --bench: at this position (default: half the capacity, at most 512)\n"
     "  --warmup N            with --bench: steps before timing (default 20)\n"
     "  --iterations N        with --bench: steps that are timed (default 200)\n"
+    "  --profile             with --bench: then each launch timed by itself, summed by kernel\n"
     "  --json                --verify and --bench print JSON\n"
     "  --help                print this\n"
     "  --version             print the version\n"
@@ -335,7 +338,7 @@ static bool read_real(const char *text, double *out) {
 
 enum option_id {
     OPTION_TARGET = 256, OPTION_THREADS, OPTION_BYTES, OPTION_IDS, OPTION_ONE, OPTION_GENERATE, OPTION_TEMPERATURE, OPTION_TEXT,
-    OPTION_EAGER, OPTION_COUNTERS, OPTION_VERIFY, OPTION_TOLERANCE, OPTION_MARGIN, OPTION_CHECK, OPTION_BENCH, OPTION_CONTEXT,
+    OPTION_EAGER, OPTION_COUNTERS, OPTION_VERIFY, OPTION_TOLERANCE, OPTION_MARGIN, OPTION_CHECK, OPTION_GROWTH, OPTION_BENCH, OPTION_PROFILE, OPTION_CONTEXT,
     OPTION_WARMUP, OPTION_ITERATIONS, OPTION_JSON, OPTION_HELP, OPTION_VERSION
 };
 static const struct option options_table[] = {
@@ -346,7 +349,8 @@ static const struct option options_table[] = {
     {"eager", no_argument, NULL, OPTION_EAGER},               {"counters", no_argument, NULL, OPTION_COUNTERS},
     {"verify", required_argument, NULL, OPTION_VERIFY},       {"tolerance", required_argument, NULL, OPTION_TOLERANCE},
     {"margin", required_argument, NULL, OPTION_MARGIN},       {"check-capture", no_argument, NULL, OPTION_CHECK},
-    {"bench", no_argument, NULL, OPTION_BENCH},               {"context", required_argument, NULL, OPTION_CONTEXT},
+    {"check-growth", no_argument, NULL, OPTION_GROWTH},
+    {"profile", no_argument, NULL, OPTION_PROFILE},           {"bench", no_argument, NULL, OPTION_BENCH},               {"context", required_argument, NULL, OPTION_CONTEXT},
     {"warmup", required_argument, NULL, OPTION_WARMUP},       {"iterations", required_argument, NULL, OPTION_ITERATIONS},
     {"json", no_argument, NULL, OPTION_JSON},                 {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},           {NULL, 0, NULL, 0}};
@@ -383,7 +387,9 @@ static int take_option(run_options *o, int id, const char *value) {
         return read_real(value, &o->tolerance) ? 0 : usage("--tolerance: expected a number, found '%s'", value);
     case OPTION_MARGIN: return read_real(value, &o->margin) ? 0 : usage("--margin: expected a number, found '%s'", value);
     case OPTION_CHECK: o->check_capture = true; return 0;
+    case OPTION_GROWTH: o->check_growth = true; return 0;
     case OPTION_BENCH: o->bench = true; return 0;
+    case OPTION_PROFILE: o->profile = true; return 0;
     case OPTION_CONTEXT:
         return read_number(value, 0, INT64_MAX, &o->context) ? 0 : usage("--context: expected 0 or more, found '%s'", value);
     case OPTION_WARMUP:
@@ -414,12 +420,12 @@ static int parse(int argc, char **argv, run_options *o) {
     o->path = argv[optind];
     if (o->prompt_bytes && o->prompt_ids)
         return usage("%s", "--prompt-bytes and --prompt-ids exclude each other");
-    if ((o->verify != NULL) + o->check_capture + o->bench + o->counters > 1)
-        return usage("%s", "choose one of --verify, --check-capture, --bench and --counters");
-    if (o->eager && (o->check_capture || o->bench))
-        return usage("%s", "--eager is part of --check-capture, and is not what --bench times");
-    if (!o->verify && !o->check_capture && !o->bench && !o->counters && o->generate < 0)
-        return usage("%s", "nothing to do: give --generate, --verify, --check-capture, --bench or --counters");
+    if ((o->verify != NULL) + o->check_capture + o->check_growth + o->bench + o->counters > 1)
+        return usage("%s", "choose one of --verify, --check-capture, --check-growth, --bench and --counters");
+    if (o->eager && (o->check_capture || o->check_growth || o->bench))
+        return usage("%s", "--eager is part of --check-capture and --check-growth, and is not what --bench times");
+    if (!o->verify && !o->check_capture && !o->check_growth && !o->bench && !o->counters && o->generate < 0)
+        return usage("%s", "nothing to do: give --generate, --verify, --check-capture, --check-growth, --bench or --counters");
     return 0;
 }
 
@@ -432,6 +438,7 @@ static int run(const run_options *o) {
         return run_message("%s", plan_error_message()); /* begins with the path */
     int result = o->verify          ? run_verify(o, p)
                  : o->check_capture ? run_check_capture(o, p)
+                 : o->check_growth  ? run_check_growth(o, p)
                  : o->bench         ? run_bench(o, p)
                  : o->counters      ? run_counters(o, p)
                                     : run_generate(o, p);

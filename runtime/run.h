@@ -17,7 +17,7 @@ typedef struct run_options {
     int64_t context, warmup, iterations;
     double tolerance, margin;     /* negative: by the model's type */
     int threads;
-    bool eager, one_at_a_time, check_capture, bench, counters, json, raw;
+    bool eager, one_at_a_time, check_capture, check_growth, bench, profile, counters, json, raw;
 } run_options;
 
 typedef struct run_ids {
@@ -48,6 +48,8 @@ double run_seconds(void);
 
 int run_verify(const run_options *o, plan *p);
 int run_check_capture(const run_options *o, plan *p);
+int run_check_growth(const run_options *o, plan *p);
 int run_bench(const run_options *o, plan *p);
+plan_status run_profile(plan *p, plan_session *s); /* prints where the time of a decode step goes; the state is lost */
 
 #endif

@@ -152,7 +152,7 @@ int run_bench(const run_options *o, plan *p) {
             print_json(p, &m);
         else
             print_text(p, &m);
-        result = 0;
+        result = o->profile && run_profile(p, s) ? run_failed(o) : 0;
     }
     if (plan_session_close(s))
         result = run_failed(o);

@@ -59,6 +59,33 @@ static plan_status binding_layout(plan_session *s, uint32_t signature, uint32_t 
     return measure(out, b->dtype, name);
 }
 
+/* Counts that kernels wrote into the extents table (symbols of class data) in the signature's last run: read back into the
+ * host's mirror, and what derives from them. Waits when there are any. */
+static plan_status read_counts(plan_session *s, uint32_t signature) {
+    const plan_view *v = &s->p->view;
+    plan_driver *d = s->p->driver;
+    int64_t *values = plan_session_values(s, signature);
+    plan_status status = PLAN_OK;
+    bool any = false;
+    for (uint32_t i = 0; i < v->symbol_count && !status; i++) {
+        const plan_symbol_record *symbol = &v->symbols[i];
+        if (symbol->symbol_class != PLAN_SYMBOL_DATA || symbol->slot == PLAN_NONE || symbol->expr_count)
+            continue;
+        if (!any)
+            status = plan_session_finish(s);
+        any = true;
+        if (!status)
+            status = d->from_device(d, s->stream, &s->mirror[symbol->slot],
+                                    s->base[PLAN_REGION_STATE] + sizeof(int64_t) * symbol->slot, sizeof(int64_t));
+        if (!status)
+            values[i] = s->mirror[symbol->slot];
+    }
+    for (uint32_t i = 0; i < v->symbol_count && any && !status; i++)
+        if (v->symbols[i].expr_count)
+            status = plan_expr_eval(v->exprs + v->symbols[i].expr, v->symbols[i].expr_count, values, &values[i]);
+    return status;
+}
+
 /* Copies between a dense tensor and a strided one of the same extents; DENSE advances in row-major order. */
 static void copy_strided(const layout *l, unsigned char *dense, unsigned char *strided, bool to_dense) {
     int64_t index[8] = {0};
@@ -171,6 +198,8 @@ static plan_status read_output(plan_session *s, const char *signature, const cha
     plan_driver *d = s->p->driver;
     plan_status status = find_input(s, signature, name, &number, &binding, PLAN_BINDING_OUTPUT);
     if (!status)
+        status = read_counts(s, number);
+    if (!status)
         status = binding_layout(s, number, binding, &l);
     if (status)
         return status;
@@ -197,6 +226,33 @@ plan_status plan_session_read_output(plan_session *s, const char *signature, con
                                      size_t *written) {
     plan_status status = plan_session_enter(s);
     return status ? status : plan_session_leave(s, read_output(s, signature, name, data, bytes, written));
+}
+
+static plan_status describe_output(plan_session *s, const char *signature, const char *name, plan_tensor *out) {
+    uint32_t number, binding;
+    layout l;
+    plan_status status = out ? find_input(s, signature, name, &number, &binding, PLAN_BINDING_OUTPUT)
+                             : plan_fail(PLAN_ERROR_ARGUMENT, "out: expected a place for the tensor, found NULL");
+    if (!status)
+        status = read_counts(s, number);
+    if (!status)
+        status = binding_layout(s, number, binding, &l);
+    if (status)
+        return status;
+    const plan_binding_record *b = &s->p->view.bindings[binding];
+    memset(out, 0, sizeof *out);
+    out->name = PLAN_TEXT(s->p, b->name);
+    out->dtype = (plan_dtype)b->dtype;
+    out->rank = l.rank;
+    memcpy(out->dims, l.dims, sizeof out->dims);
+    memcpy(out->strides, l.strides, sizeof out->strides);
+    out->bytes = (size_t)b->bytes;
+    return PLAN_OK;
+}
+
+plan_status plan_session_output(plan_session *s, const char *signature, const char *name, plan_tensor *out) {
+    plan_status status = plan_session_enter(s);
+    return status ? status : plan_session_leave(s, describe_output(s, signature, name, out));
 }
 
 static float float_from_bits(uint32_t bits) {

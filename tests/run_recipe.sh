@@ -43,6 +43,13 @@ model=$here/../models/bytes/mobius-default-f16/model.onnx
 round deduced "$model"
 round "written by hand" "$model" --recipe "$work/full.yaml"
 round "changed by options" "$model" --recipe "$work/full.yaml" --capacity 64 --prefill 4 --max sequence_len=3 --pin batch=1
+if command -v python3 >/dev/null 2>&1; then # files named in a recipe lie beside it; printed they are absolute
+    python3 "$here/make_bad.py" "$work/bad" || exit 1
+    printf 'bind: {x: x.pb}\n' >"$work/bad/bind.yaml"
+    round "bound by an option" "$work/bad/good.onnx" --bind "x=$work/bad/x.pb"
+    round "bound by the recipe" "$work/bad/good.onnx" --recipe "$work/bad/bind.yaml"
+    round "an option binds before the recipe" "$work/bad/good.onnx" --recipe "$work/bad/bind_file.yaml" --bind "x=$work/bad/x.pb"
+fi
 for model in "$here"/../../shared/models/bytes/*/model.onnx; do
     if [ -f "$model" ]; then round "$(basename "$(dirname "$model")")" "$model"; fi
 done

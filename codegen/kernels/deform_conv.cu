@@ -23,7 +23,7 @@ KERNEL(128)
                     if (!(h > -1 && h < (ACC)(X_D2) && w > -1 && w < (ACC)(X_D3))) continue;
                     const idx h0 = (idx)(h + 1) - 1, w0 = (idx)(w + 1) - 1; /* towards minus infinity: both are above -1 */
                     const ACC dh = h - (ACC)h0, dw = w - (ACC)w0;
-                    const bool top = h0 >= 0, bottom = h0 + 1 < (X_D2), left = w0 >= 0, right = w0 + 1 < (X_D3);
+                    const int top = h0 >= 0, bottom = h0 + 1 < (X_D2), left = w0 >= 0, right = w0 + 1 < (X_D3);
                     ACC scale = 1;
 #if HAS_MASK
                     scale = (ACC)MASK_LD(MASK_AT(batch, m, o0, o1));

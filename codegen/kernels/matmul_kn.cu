@@ -5,7 +5,8 @@
  * of the groups. Grid: columns / (LN * V), row tiles, batch.
  *   M N K              extents           A_SM A_SK B_SK B_SN Y_SM Y_SN   strides; B_SN is 1 when V > 1
  *   Z_A Z_B Z_Y        offsets of batch z, expressions; Z_BEYOND is true for a z beyond the extents
- *   TYPE               F32 F16 BF16 when V > 1      ACC   type of sums      EPILOGUE   expression over v, z, m, n */
+ *   TYPE               F32 F16 BF16 when V > 1      ACC   type of sums      EPILOGUE   expression over v, z, m, n
+ *   ZEROS              1 (with V 1): elements count less A_ZERO, B_ZERO, expressions over m and z, n and z */
 #define SLOTS (KERNEL_BLOCK / LN)
 KERNEL(KERNEL_BLOCK)
 {
@@ -25,11 +26,27 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int j = 0; j < V; j++) sum[m][j] = 0;
     }
+#if ZEROS
+    ACC a_zero[MT], b_zero = 0;
+    UNROLL
+    for (int row = 0; row < MT; row++) {
+        const idx m = MIN(m0 + row, rows - 1);
+        a_zero[row] = (ACC)(A_ZERO);
+        (void)m;
+    }
+#endif
     if (n0 < columns) {
         const idx b_at = B_OFF + Z_B + n0 * B_SN;
+#if ZEROS
+        const idx n = n0;
+        b_zero = (ACC)(B_ZERO);
+        (void)n;
+#endif
         UNROLL_BY(4)
         for (idx k = slot; k < inner; k += SLOTS) {
-#if V == 1
+#if ZEROS
+            ACC b[1] = {(ACC)B_LD(b_at + k * B_SK) - b_zero};
+#elif V == 1
             ACC b[1] = {(ACC)B_LD(b_at + k * B_SK)};
 #else
             float b[V];
@@ -37,7 +54,11 @@ KERNEL(KERNEL_BLOCK)
 #endif
             UNROLL
             for (int m = 0; m < MT; m++) {
-                const ACC a = A_LD(a_at[m] + k * A_SK);
+#if ZEROS
+                const ACC a = (ACC)A_LD(a_at[m] + k * A_SK) - a_zero[m];
+#else
+                const ACC a = (ACC)A_LD(a_at[m] + k * A_SK);
+#endif
                 UNROLL
                 for (int j = 0; j < V; j++) sum[m][j] = FMA_ACC(a, b[j], sum[m][j]);
             }

@@ -10,13 +10,15 @@ KERNEL(THREADS)
 #endif
     const idx row = BID_X;
     if (row >= ROWS) return;
-    float keep[PER];
+    float keep[PER], scale[PER];
     float total = 0.0f, mean = 0.0f;
     UNROLL
     for (int p = 0; p < PER; p++) {
         const idx col = TID + (idx)p * THREADS;
         float v = 0.0f;
+        scale[p] = 0.0f;
         if (col < COLS) {
+            scale[p] = (float)SCALE_LD(SCALE_ROW + SCALE_COL); /* early: its latency hides behind the sums */
             v = (float)X_LD(X_ROW + X_COL);
 #if HAS_SKIP
             v = v + (float)SKIP_LD(SKIP_ROW + SKIP_COL);
@@ -71,7 +73,7 @@ KERNEL(THREADS)
     for (int p = 0; p < PER; p++) {
         const idx col = TID + (idx)p * THREADS;
         if (col < COLS) {
-            float v = (keep[p] - mean) * inverse * (float)SCALE_LD(SCALE_ROW + SCALE_COL);
+            float v = (keep[p] - mean) * inverse * scale[p];
 #if HAS_BETA
             v = v + (float)BETA_LD(BETA_ROW + BETA_COL);
 #endif

@@ -217,6 +217,9 @@ FN idx gp_floor_div(idx a, idx b) { return a / b - (a % b != 0 && (a < 0) != (b 
 #define FMAXF(a, b) fmaxf((a), (b))
 #define FMINF(a, b) fminf((a), (b))
 
+FN float gp_relu(float v) { return v < 0.0f ? 0.0f : v; } /* keeps NaN */
+FN float gp_leaky_relu(float v, float alpha) { return v < 0.0f ? alpha * v : v; }
+
 FN float gp_from_bf16(gp_u16 h) { return gp_float_of((gp_u32)h << 16); }
 FN gp_u16 gp_to_bf16(float v)
 {

@@ -1,11 +1,12 @@
 /* quantize: Y[i] = X[i] / scale (rounded as QUOTIENT says), to nearest even where Y is an integer, + zero, kept within Y's range:
- * STORED(v, zero). X and Y are dense; names as in dequantize. */
+ * STORED(v, zero). Names as in dequantize. */
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
     const idx count = COUNT;
     for (idx i = (idx)BID_X * KERNEL_BLOCK + TID; i < count; i += (idx)GRID_X * KERNEL_BLOCK) {
-        const idx inside = i % INNER, along = i / INNER % AXIS, before = i / INNER / AXIS;
+        INDEX
+        const idx p = i, inside = i % INNER, along = i / INNER % AXIS, before = i / INNER / AXIS;
 #if MODE == 0
         const idx s = 0;
 #elif MODE == 1
@@ -18,9 +19,10 @@ KERNEL(KERNEL_BLOCK)
 #else
         const float zero = (float)Z_LD(Z_OFF + s);
 #endif
-        const float v = QUOTIENT((float)X_LD(X_OFF + i) / S_LD(S_OFF + s));
-        Y_ST(Y_OFF + i, STORED(v, zero));
+        const float v = QUOTIENT((float)X_LD(X_PLACE) / S_LD(S_OFF + s));
+        Y_ST(Y_PLACE, STORED(v, zero));
         (void)before;
         (void)inside;
+        (void)p;
     }
 }

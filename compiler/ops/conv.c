@@ -92,7 +92,8 @@ static bool channels_fit(Compilation *c, const Node *n)
         node_error(c, n, "%lld output channels are not divisible by %lld groups", (long long)outputs, (long long)group);
         return false;
     }
-    if (w->dims[1] && !dim_equate(c, n, "a filter has the channels of its group", x->dims[1], dim_scale(c, dim_resolve(c, w->dims[1]), group)))
+    const Dim channels = w->dims[1] ? dim_scale(c, dim_resolve(c, w->dims[1]), group) : 0;
+    if (channels && !dim_equate(c, n, "a filter has the channels of its group", x->dims[1], channels))
         return false;
     return !bias || bias->rank != 1 || dim_equate(c, n, "a bias for each output channel", bias->dims[0], w->dims[0]);
 }

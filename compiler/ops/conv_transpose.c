@@ -163,7 +163,7 @@ static void transposed_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
     const Value *x = node_input(c, n, 0), *weights = node_input(c, n, 1);
-    const View y = window_view(c, lower_output(l, n, 0), 2);
+    const View y = window_view(c, lower_output(l, n, 0));
     int64_t kernel[WINDOW_AXES];
     Groups g;
     Window w;
@@ -173,8 +173,8 @@ static void transposed_lower(Lower *l, Node *n)
     }
     if (!transposed_read(c, n, x, kernel, &w) || !groups_read(c, n, weights->dims[0], y.dims[1], &g)) return;
     Kernel *k = kernel_begin(l, n, "conv_transpose");
-    kernel_in(k, "X", window_view(c, lower_input(l, n, 0), 2));
-    kernel_in(k, "W", window_view(c, lower_input(l, n, 1), 2));
+    kernel_in(k, "X", window_view(c, lower_input(l, n, 0)));
+    kernel_in(k, "W", window_view(c, lower_input(l, n, 1)));
     bias_operand(l, n, k, 2);
     kernel_out(k, "Y", y);
     window_define(l, k, &w);
@@ -323,7 +323,7 @@ static bool columns_shape(Compilation *c, Node *n)
 static void columns_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
-    const View y = window_view(c, lower_output(l, n, 0), 2);
+    const View y = window_view(c, lower_output(l, n, 0));
     Dim image[MAX_RANK];
     Window w;
     if (!columns_read(c, n, true, &w, image) || lower_upper(l, dims_product(c, y.rank, y.dims)) == 0) return;

@@ -106,9 +106,9 @@ Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims
 }
 
 /* Threads of an attention block: as many as its shared memory allows, fewer where many blocks fill the device anyway. */
-static int attend_threads(Lower *l, const Attend *a, int64_t vhead)
+static int attend_threads(Lower *l, const Attend *a, int64_t vhead, int splits)
 {
-    int threads = lower_upper(l, a->q.dims[2]) > 4 ? 128 : 256;
+    int threads = splits > 1 || lower_upper(l, a->q.dims[2]) > 4 ? 128 : 256;
     while (threads > 32 && threads / 8 * vhead > 11 * 1024) threads /= 2;
     return threads;
 }
@@ -119,7 +119,6 @@ static void attend_operands(Lower *l, Kernel *k, const Attend *a)
     kernel_in(k, "Q", a->q);
     kernel_in(k, "K", a->k);
     kernel_in(k, "V", a->v);
-    kernel_out(k, "Y", a->y);
     if (a->lengths != LENGTH_EXTENT) kernel_in(k, "LEN", a->length);
     if (a->lengths == LENGTH_EXTENT) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
     if (a->mask.buffer) kernel_in(k, "M", a->mask);
@@ -129,15 +128,70 @@ static void attend_operands(Lower *l, Kernel *k, const Attend *a)
     kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
 }
 
+/* One row a head leaves most of a GPU idle: its keys are split over several blocks, twice as many as there are SMs. */
+static int attend_splits(Lower *l, const Attend *a, int64_t heads)
+{
+    int splits = 1;
+    if (lower_upper(l, a->q.dims[2]) > 1 || lower_upper(l, a->k.dims[2]) < 256) return 1;
+    while (splits < 16 && 2 * splits * heads * lower_upper(l, a->q.dims[0]) <= 264) splits *= 2;
+    return splits;
+}
+
+/* Elements that a lane loads at once: 16 bytes, where the head is a multiple of eight lanes' worth and all rows are aligned. */
+static int attend_vector(Lower *l, const View *v, int64_t head)
+{
+    Compilation *c = lower_compilation(l);
+    int64_t offset;
+    const int width = v->store == DT_F32 ? 4 : v->store == DT_F16 || v->store == DT_BF16 ? 8 : 1;
+    if (width == 1 || head % (8 * width) || v->stride[3] != 1 || !dim_is_const(c, v->offset, &offset) || offset % width) return 1;
+    for (int i = 0; i < 3; i++)
+        if (v->stride[i] % width) return 1;
+    return width;
+}
+
+static const char *vector_type(const View *v) { return v->store == DT_F32 ? "F32" : v->store == DT_F16 ? "F16" : "BF16"; }
+
+static void attend_merge(Lower *l, const Node *n, const Attend *a, View stats, View part, int splits, int64_t vhead)
+{
+    Compilation *c = lower_compilation(l);
+    Kernel *k = kernel_begin(l, n, "attention_merge");
+    kernel_in(k, "STATS", stats);
+    kernel_in(k, "PART", part);
+    kernel_out(k, "Y", a->y);
+    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
+    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
+    kernel_int(k, "SPLITS", splits);
+    kernel_int(k, "VHEAD", vhead);
+    kernel_label(k, arena_text(&c->arena, "%s: merge", n->name));
+    kernel_launch(k, lower_upper(l, a->y.dims[2]), lower_upper(l, a->y.dims[1]), lower_upper(l, a->y.dims[0]), vhead > 64 ? 128 : 64);
+}
+
 void attend(Lower *l, const Node *n, const Attend *a)
 {
     Compilation *c = lower_compilation(l);
     const int64_t heads = lower_upper(l, a->q.dims[1]), kv_heads = lower_upper(l, a->k.dims[1]);
     const int64_t head = heads_constant(c, n, a->q.dims[3], "the head size");
     const int64_t vhead = heads_constant(c, n, a->v.dims[3], "the value's head size");
-    const int threads = attend_threads(l, a, vhead);
+    const int splits = attend_splits(l, a, heads), threads = attend_threads(l, a, vhead, splits);
+    const int kv = attend_vector(l, &a->k, head), vv = attend_vector(l, &a->v, vhead);
+    const Dim shape[5] = {a->q.dims[0], a->q.dims[1], a->q.dims[2], dim_const(c, splits), dim_const(c, vhead)};
+    const Dim pair[5] = {shape[0], shape[1], shape[2], shape[3], dim_const(c, 2)};
+    View stats, part;
+    if (splits > 1) {
+        stats = lower_temporary(l, arena_text(&c->arena, "%s: maxima and sums", n->name), DT_F32, 5, pair);
+        part = lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape);
+    }
     Kernel *k = kernel_begin(l, n, "attention");
     attend_operands(l, k, a);
+    if (splits > 1) {
+        kernel_out(k, "STATS", stats);
+        kernel_out(k, "PART", part);
+    } else kernel_out(k, "Y", a->y);
+    kernel_int(k, "SPLITS", splits);
+    kernel_int(k, "KV", kv);
+    kernel_int(k, "VV", vv);
+    if (kv > 1) kernel_text(k, "KTYPE", vector_type(&a->k));
+    if (vv > 1) kernel_text(k, "VTYPE", vector_type(&a->v));
     kernel_int(k, "THREADS", threads);
     kernel_int(k, "HEAD", head);
     kernel_int(k, "VHEAD", vhead);
@@ -147,5 +201,6 @@ void attend(Lower *l, const Node *n, const Attend *a)
     kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
     kernel_float(k, "SOFTCAP", a->softcap);
     kernel_float(k, "SCALE", a->scale);
-    kernel_launch(k, lower_upper(l, a->q.dims[2]), heads, lower_upper(l, a->q.dims[0]), threads);
+    kernel_launch(k, lower_upper(l, a->q.dims[2]) * splits, heads, lower_upper(l, a->q.dims[0]), threads);
+    if (splits > 1) attend_merge(l, n, a, stats, part, splits, vhead);
 }

@@ -57,6 +57,21 @@ static View value_matrix(Compilation *c, const Node *n, char operand, const Valu
     return matrix(c, n, operand, v);
 }
 
+/* FusedGemm's activation over V; NULL for a name that it does not know. The factors have ONNX's defaults of the operator. */
+static const char *activated(Compilation *c, const Node *n, const char *v)
+{
+    const char *name = attr_string(n, "activation");
+    const bool leaky = !strcmp(name, "LeakyRelu"), given = node_attr(n, "activation_alpha")->present;
+    const double alpha = given ? attr_float(n, "activation_alpha") : leaky ? (double)0.01f : (double)0.2f;
+    if (!*name) return v;
+    if (!strcmp(name, "Relu")) return arena_text(&c->arena, "gp_relu(%s)", v);
+    if (!strcmp(name, "Tanh")) return arena_text(&c->arena, "TANHF(%s)", v);
+    if (!strcmp(name, "Sigmoid")) return arena_text(&c->arena, "(1.0f / (1.0f + EXPF(-(%s))))", v);
+    if (leaky) return arena_text(&c->arena, "gp_leaky_relu(%s, %af)", v, alpha);
+    if (strcmp(name, "HardSigmoid") != 0) return NULL;
+    return arena_text(&c->arena, "FMINF(FMAXF(%af * %s + %af, 0.0f), 1.0f)", alpha, v, attr_float(n, "activation_beta"));
+}
+
 /* ---- shapes */
 
 static bool check_rank(Compilation *c, const Node *n, const Value *x, int least, int most)
@@ -100,6 +115,10 @@ static bool matmul_shape(Compilation *c, Node *n) { return product_shape(c, n, 0
 
 static bool gemm_shape(Compilation *c, Node *n)
 {
+    if (has_attr(n, "activation") && !activated(c, n, "v")) {
+        node_error(c, n, "activation '%s' is not supported", attr_string(n, "activation"));
+        return false;
+    }
     const Value *a = node_input(c, n, 0), *b = node_input(c, n, 1), *bias = node_input(c, n, 2);
     if (!check_rank(c, n, a, 2, 2) || !check_rank(c, n, b, 2, 2) || !matmul_shape(c, n)) return false;
     if (!bias || bias->rank < 0 || a->rank < 0 || b->rank < 0) return true;
@@ -186,32 +205,6 @@ static const char *add_bias(Lower *l, const Node *n, Kernel *k, const char *v)
     return arena_text(&c->arena, "(%s + %s)", v, term);
 }
 
-/* FusedGemm's activations: what onnxruntime fuses. Parameters are attributes that have no defaults of their own. */
-static const struct Activation { const char *name, *text; bool takes[3]; } activations[] = {
-    {"Relu", "FMAXF(%s, 0.0f)", {false}},
-    {"Sigmoid", "(1.0f / (1.0f + EXPF(-%s)))", {false}},
-    {"Tanh", "TANHF(%s)", {false}},
-    {"LeakyRelu", "gp_leaky_relu(%s, %af)", {true, false, false}},
-    {"HardSigmoid", "FMINF(FMAXF(%s * %af + %af, 0.0f), 1.0f)", {true, true, false}},
-};
-
-static const struct Activation *activation_of(const Node *n)
-{
-    for (size_t i = 0; i < COUNT_OF(activations); i++)
-        if (!strcmp(activations[i].name, attr_string(n, "activation"))) return &activations[i];
-    return NULL;
-}
-
-static const char *activated(Compilation *c, const Node *n, const char *v)
-{
-    const struct Activation *a = activation_of(n);
-    if (!a) return v;
-    const double alpha = (double)(float)attr_float(n, "activation_alpha"), beta = (double)(float)attr_float(n, "activation_beta");
-    if (a->takes[1]) return arena_text(&c->arena, "FMINF(FMAXF(%s * %af + %af, 0.0f), 1.0f)", v, alpha, beta);
-    if (a->takes[0]) return arena_text(&c->arena, "gp_leaky_relu(%s, %af)", v, alpha);
-    return !strcmp(a->name, "Relu") ? arena_text(&c->arena, "FMAXF(%s, 0.0f)", v) : v;
-}
-
 static void set_epilogue(Lower *l, const Node *n, Kernel *k)
 {
     Compilation *c = lower_compilation(l);
@@ -225,22 +218,28 @@ static void set_epilogue(Lower *l, const Node *n, Kernel *k)
     kernel_text(k, "EPILOGUE", v);
 }
 
-static Kernel *begin(Lower *l, const Node *n, const Product *p, const char *template, int64_t *batch)
+enum { MAX_EXTRAS = 8 };
+
+static Kernel *begin(Lower *l, const Node *n, const Product *p, const char *template, int count, const ProductExtra *extras, int64_t *batch)
 {
-    static const char *const names[] = {"A", "B", "Y"};
-    const View *const views[] = {&p->a, &p->b, &p->y};
+    const char *names[3 + MAX_EXTRAS] = {"A", "B", "Y"};
+    const View *views[3 + MAX_EXTRAS] = {&p->a, &p->b, &p->y};
     Kernel *k = kernel_begin(l, n, template);
     kernel_in(k, "A", p->a);
     kernel_in(k, "B", p->b);
     kernel_out(k, "Y", p->y);
-    set_epilogue(l, n, k);
+    for (int i = 0; i < count; i++) {
+        names[3 + i] = extras[i].name;
+        views[3 + i] = extras[i].view;
+        kernel_in(k, extras[i].name, *extras[i].view);
+    }
     kernel_dim(k, "M", dim_from_end(&p->y, 2));
     kernel_dim(k, "N", dim_from_end(&p->y, 1));
     kernel_dim(k, "K", dim_from_end(&p->a, 1));
     kernel_int(k, "A_SM", stride_from_end(&p->a, 2));
     kernel_int(k, "Y_SM", stride_from_end(&p->y, 2));
     kernel_int(k, "Y_SN", stride_from_end(&p->y, 1));
-    *batch = product_batch(l, k, &p->y, 3, names, views);
+    *batch = product_batch(l, k, &p->y, 3 + count, names, views);
     return k;
 }
 
@@ -264,7 +263,8 @@ static void lower_nk(Lower *l, const Node *n, const Product *p)
     const int64_t m = lower_upper(l, dim_from_end(&p->y, 2)), width = lower_upper(l, dim_from_end(&p->y, 1));
     int vector = product_vector(p->b.store);
     if (!product_aligned(l, &p->a, vector) || !product_aligned(l, &columns, vector)) vector = 1;
-    Kernel *k = begin(l, n, p, "matmul_nk", &batch);
+    Kernel *k = begin(l, n, p, "matmul_nk", 0, NULL, &batch);
+    set_epilogue(l, n, k);
     const Tiles tiles = product_tiles(m, width, 32768, lower_upper(l, dim_from_end(&p->a, 1)) / vector, batch);
     kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
     kernel_text(k, "TYPE", type_text(p->b.store));
@@ -285,8 +285,8 @@ static int threads_beside(int64_t columns, int vector, int64_t others)
 
 static void set_accumulator(Kernel *k, DType t)
 {
-    const bool single = is_short_float(t);
-    kernel_text(k, "ACC", single ? "float" : t == DT_F64 ? "double" : "long long");
+    const bool single = dtype_is_float(t) && t != DT_F64;
+    kernel_text(k, "ACC", single ? "float" : t == DT_F64 ? "double" : dtype_bits(t) == 8 ? "int" : "long long");
     kernel_text(k, "FMA_ACC(a, b, c)", single ? "FMAF(a, b, c)" : "((a) * (b) + (c))");
 }
 
@@ -301,7 +301,7 @@ static int threads_together(Lower *l, Dim inner, int beside, int64_t blocks, int
     return threads;
 }
 
-static void lower_kn(Lower *l, const Node *n, const Product *p)
+void product_lower_any(Lower *l, const Node *n, const Product *p, const ProductText *text, int count, const ProductExtra *extras)
 {
     int64_t batch;
     const DType t = p->b.store;
@@ -310,9 +310,14 @@ static void lower_kn(Lower *l, const Node *n, const Product *p)
     const bool fixed = dim_is_const(lower_compilation(l), dim_from_end(&p->y, 1), NULL);
     if (!fixed || width % vector || !product_aligned(l, &p->b, vector)) vector = 1;
     int rows = product_rows(m);
-    const int size = is_short_float(t) ? 4 : 8;
+    const int size = t != DT_F64 && (dtype_is_float(t) || dtype_bits(t) == 8) ? 4 : 8;
     while (rows * vector > 32 || rows * vector * 256 * size > TABLE_BYTES) rows /= 2;
-    Kernel *k = begin(l, n, p, "matmul_kn", &batch);
+    Kernel *k = begin(l, n, p, "matmul_kn", count, extras, &batch);
+    if (text) kernel_text(k, "EPILOGUE", text->epilogue);
+    else set_epilogue(l, n, k);
+    kernel_int(k, "ZEROS", text && (text->a_zero || text->b_zero));
+    if (text) kernel_text(k, "A_ZERO", text->a_zero ? text->a_zero : "0");
+    if (text) kernel_text(k, "B_ZERO", text->b_zero ? text->b_zero : "0");
     const int64_t row_tiles = m > rows ? (m + rows - 1) / rows : 1;
     const int beside = threads_beside(width, vector, row_tiles * batch);
     const int64_t span = (int64_t)beside * vector;
@@ -334,7 +339,7 @@ static void product_lower(Lower *l, Node *n)
     const Product p = product_of(l, n);
     const bool along_k = stride_from_end(&p.a, 1) == 1 && stride_from_end(&p.b, 2) == 1;
     if (along_k && is_short_float(p.b.store)) lower_nk(l, n, &p);
-    else lower_kn(l, n, &p);
+    else product_lower_any(l, n, &p, NULL, 0, NULL);
 }
 
 #define FUSED(name_) \
@@ -348,6 +353,10 @@ static const OpRow rows[] = {
      .shape = matmul_shape, .lower = product_lower},
     {.domain = "", .name = "Gemm", .since = 7,
      .schema = "A:T, B:T, C:T? -> Y:T ; alpha:float=1, beta:float=1, transA:int=0, transB:int=0 | T=f32 f16 bf16 f64",
+     .shape = gemm_shape, .lower = product_lower},
+    {.domain = "com.microsoft", .name = "FusedGemm", .since = 1,
+     .schema = "A:T, B:T, C:T? -> Y:T ; alpha:float=1, beta:float=1, transA:int=0, transB:int=0, activation:string='', "
+               "activation_alpha:float=0.2, activation_beta:float=0.5, activation_gamma:float? | T=f32 f16 bf16",
      .shape = gemm_shape, .lower = product_lower},
     FUSED("FusedMatMul"),
     FUSED("TransposeMatMul"),

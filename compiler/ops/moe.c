@@ -183,7 +183,8 @@ static bool read_sizes(Compilation *c, const Node *n, Moe *z)
     z->inner = z->fusion ? outputs / 2 : outputs;
     if (z->fusion && outputs % 2) node_error(c, n, "fc1 has %lld outputs; two for each inner element are needed", (long long)outputs);
     if (z->top < 1 || z->top > z->experts || z->experts > MAX_EXPERTS)
-        node_error(c, n, "k is %lld of %lld experts; expected 1 or more of at most %d", (long long)z->top, (long long)z->experts, MAX_EXPERTS);
+        node_error(c, n, "k is %lld of %lld experts; expected 1 or more of at most %d", (long long)z->top, (long long)z->experts,
+                   MAX_EXPERTS);
     return !diag_failed(c) && read_matrix(c, n, z, &z->up, outputs, z->hidden) &&
            read_matrix(c, n, z, &z->down, z->hidden, z->inner) &&
            (!z->third || read_matrix(c, n, z, &z->gate3, z->inner, z->hidden));
@@ -281,8 +282,8 @@ static const char *zero_text(Compilation *c, const Matrix *m, const char *p, boo
     const char *row = m->block ? arena_text(&c->arena, "((idx)(e) * %lld + (n)) * %lld", (long long)m->outputs,
                                             (long long)byte_count(m->blocks, bits))
                                : arena_text(&c->arena, "(idx)(e) * %lld", (long long)byte_count(m->outputs, bits));
-    return arena_text(&c->arena, "(float)((Z%s[Z%s_OFF + %s + %s * %lld / 8] >> (int)(%s * %lld %% 8)) & %lld)", p, p, row, element, bits, element,
-                      bits, mask);
+    return arena_text(&c->arena, "(float)((Z%s[Z%s_OFF + %s + %s * %lld / 8] >> (int)(%s * %lld %% 8)) & %lld)", p, p, row, element,
+                      bits, element, bits, mask);
 }
 
 /* Text that puts elements k .. k + CH - 1 of row n of expert e into w, and what they are scaled by into scale. */
@@ -292,8 +293,10 @@ static const char *take_text(Compilation *c, const Node *n, const Matrix *m, con
     const char *line = arena_text(&c->arena, "((idx)(e) * %lld + (n))", (long long)m->outputs);
     if (m->bits) {
         const char *block = m->block ? arena_text(&c->arena, "k / %lld", (long long)m->block) : "0";
-        return arena_text(&c->arena, "gp_unpack(W%s + W%s_OFF + (%s * K + k) * %d / 8, %d, CH, %s, w); scale = S%s_LD(S%s_OFF + %s * %lld + %s);", p,
-                          p, line, (int)m->bits, (int)m->bits, zero_text(c, m, p, given(c, n, m->zero)), p, p, line, (long long)m->blocks, block);
+        const char *zero = zero_text(c, m, p, given(c, n, m->zero));
+        const char *scale = arena_text(&c->arena, "S%s_LD(S%s_OFF + %s * %lld + %s)", p, p, line, (long long)m->blocks, block);
+        return arena_text(&c->arena, "gp_unpack(W%s + W%s_OFF + (%s * K + k) * %d / 8, %d, CH, %s, w); scale = %s;", p, p, line,
+                          (int)m->bits, (int)m->bits, zero, scale);
     }
     if (chunk == product_vector(t))
         return arena_text(&c->arena, "LDVS_%s(W%s, W%s_OFF + %s * K + k, w); scale = 1.0f;", dtype_token(t), p, p, line);
@@ -309,9 +312,8 @@ static void matrix_operands(Lower *l, Kernel *k, const Node *n, const Matrix *m,
     if (given(c, n, m->zero)) kernel_in(k, arena_text(&c->arena, "Z%s", p), dense_input(l, n, m->zero));
     if (given(c, n, m->bias)) kernel_in(k, arena_text(&c->arena, "B%s", p), dense_input(l, n, m->bias));
     kernel_text(k, arena_text(&c->arena, "TAKE%s(e, n)", p), take_text(c, n, m, p, chunk));
-    kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p),
-                given(c, n, m->bias) ? arena_text(&c->arena, "((float)B%s_LD(B%s_OFF + (idx)(e) * %lld + (n)))", p, p, (long long)m->outputs)
-                                     : "0.0f");
+    const char *bias = arena_text(&c->arena, "((float)B%s_LD(B%s_OFF + (idx)(e) * %lld + (n)))", p, p, (long long)m->outputs);
+    kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p), given(c, n, m->bias) ? bias : "0.0f");
 }
 
 /* Bytes of the experts that ROWS rows can choose. */

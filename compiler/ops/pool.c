@@ -90,7 +90,7 @@ static void pool_lower(Lower *l, Node *n)
     Compilation *c = lower_compilation(l);
     const Value *indices = node_output(c, n, 1);
     const bool wants_indices = indices && indices->uses > 0;
-    const View x = window_view(c, lower_input(l, n, 0), 2), y = window_view(c, lower_output(l, n, 0), 2);
+    const View x = window_view(c, lower_input(l, n, 0)), y = window_view(c, lower_output(l, n, 0));
     Window w;
     if (!pool_read(c, n, node_input(c, n, 0), &w)) return;
     Kernel *k = kernel_begin(l, n, "pool");
@@ -98,7 +98,7 @@ static void pool_lower(Lower *l, Node *n)
     kernel_out(k, "Y", y);
     kernel_int(k, "HAS_I", wants_indices);
     if (wants_indices) {
-        kernel_out(k, "I", window_view(c, lower_output(l, n, 1), 2));
+        kernel_out(k, "I", window_view(c, lower_output(l, n, 1)));
         kernel_int(k, "COLUMN_MAJOR", attr_int(n, "storage_order") != 0);
     }
     kernel_int(k, "COUNT_PADS", op_has(n, "count_include_pad") && attr_int(n, "count_include_pad"));
@@ -189,7 +189,7 @@ static void fill_zero(Lower *l, const Node *n, const View *y)
 static void unpool_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
-    const View x = window_view(c, lower_input(l, n, 0), 2), y = window_view(c, lower_output(l, n, 0), 2);
+    const View x = window_view(c, lower_input(l, n, 0)), y = window_view(c, lower_output(l, n, 0));
     const int axes = node_input(c, n, 0)->rank - 2;
     Dim dims[MAX_RANK];
     if (nothing(l, &y) || !unpooled(c, n, node_input(c, n, 0), dims)) return;
@@ -197,7 +197,7 @@ static void unpool_lower(Lower *l, Node *n)
     if (nothing(l, &x)) return;
     Kernel *k = kernel_begin(l, n, "max_unpool");
     kernel_in(k, "X", x);
-    kernel_in(k, "I", window_view(c, lower_input(l, n, 1), 2));
+    kernel_in(k, "I", window_view(c, lower_input(l, n, 1)));
     kernel_inout(k, "Y", y);
     for (int i = 0; i < WINDOW_AXES; i++) {
         const int axis = i - (WINDOW_AXES - axes);

@@ -14,8 +14,8 @@ typedef struct Product { View a, b, y; } Product;
 Product product_operands(Lower *l, const Node *n, View a, View b, View y);
 /* matmul.c: rows of all batches become rows of one product where B is the same for all, and they lie so. */
 void product_merge(Lower *l, Product *p);
-/* matmul.c: the kernel for any strides, whose sums are of the elements less their zero points: ZEROS, an expression over m, z
- * or n, z for each operand, or NULLs. SETUP adds operands and sets EPILOGUE. */
+/* matmul.c: the kernel for any strides. Sums are of the elements less A_ZERO (text over m and z) and B_ZERO (over n and z), where
+ * those are not NULL; NULL for all: as the node's own attributes say. */
 typedef struct ProductText { const char *a_zero, *b_zero, *epilogue; } ProductText;
 typedef struct ProductExtra { const char *name; const View *view; } ProductExtra; /* read by the texts: of Y's rank, Z_NAME is set */
 void product_lower_any(Lower *l, const Node *n, const Product *p, const ProductText *text, int count, const ProductExtra *extras);

@@ -218,6 +218,16 @@ static void set_layout(Lower *l, Kernel *k, const Layout *y)
     kernel_int(k, "BLOCK", y->block);
 }
 
+/* Where elements lie: one after another, or, when not in both, by their coordinates. */
+static void set_places(Lower *l, Kernel *k, const View *x, const View *y)
+{
+    Compilation *c = lower_compilation(l);
+    const bool dense = view_dense(l, x, 0, x->rank) && view_dense(l, y, 0, y->rank);
+    kernel_text(k, "INDEX", dense ? "" : arena_text(&c->arena, "const idx n = i; %s", index_split(l, y->rank, y->dims, "i")));
+    kernel_text(k, "X_PLACE", dense ? "X_OFF + p" : index_at(l, "X", x->rank, "i"));
+    kernel_text(k, "Y_PLACE", dense ? "Y_OFF + i" : index_at(l, "Y", y->rank, "i"));
+}
+
 static void launch_elementwise(Lower *l, Kernel *k, const View *out)
 {
     enum { BLOCK = 256 };
@@ -344,6 +354,9 @@ static void gather_lower(Lower *l, Node *n)
     gather_source(l, k, dims, data->rank, gather);
     gather_zeros(l, n, k, layout.blocks);
     set_layout(l, k, &layout);
+    kernel_text(k, "INDEX", "");
+    kernel_text(k, "X_PLACE", "X_OFF + p");
+    kernel_text(k, "Y_PLACE", "Y_OFF + i");
     launch_elementwise(l, k, &out);
 }
 
@@ -445,7 +458,7 @@ static Layout linear_layout(Lower *l, const Node *n, const View *x)
 
 static Kernel *linear_begin(Lower *l, const Node *n, const char *template, View *out)
 {
-    const View x = dense_input(l, n, 0);
+    const View x = lower_input(l, n, 0);
     const Layout layout = linear_layout(l, n, &x);
     const bool given = node_input(lower_compilation(l), n, 2) != NULL;
     View scale = dense_input(l, n, 1), zero = {0};
@@ -458,6 +471,7 @@ static Kernel *linear_begin(Lower *l, const Node *n, const char *template, View 
     kernel_out(k, "Y", *out);
     kernel_int(k, "ZP", given);
     set_layout(l, k, &layout);
+    set_places(l, k, &x, out);
     return k;
 }
 

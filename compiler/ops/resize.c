@@ -346,7 +346,7 @@ static const char *stored(Compilation *c, DType t)
 static bool wide_sums(DType t) { return t == DT_F64 || (dtype_is_integer(t) && dtype_bits(t) >= 32); }
 
 /* One pass along axes A (-1: none) and B. */
-static void pass_lower(Lower *l, const Node *n, const Ask *ask, const Axis *axes, int a, int b, const View *x, const View *y, bool wide)
+static void stage_lower(Lower *l, const Node *n, const Ask *ask, const Axis *axes, int a, int b, const View *x, const View *y, bool wide)
 {
     Compilation *c = lower_compilation(l);
     const char *base = "X_OFF", *more = arena_text(&c->arena, "const double p_b = %s;", source_place(c, ask, &axes[b], b));
@@ -397,7 +397,7 @@ static void smooth_lower(Lower *l, const Node *n, const Ask *ask, const Axis *ax
             for (int i = 0; i < x.rank; i++) dims[i] = i == a || i == b ? y->dims[i] : x.dims[i];
             to = lower_temporary(l, arena_text(&c->arena, "%s.pass%d", n->name, at), wide ? DT_F64 : DT_F32, x.rank, dims);
         }
-        pass_lower(l, n, ask, axes, a, b, &x, &to, wide);
+        stage_lower(l, n, ask, axes, a, b, &x, &to, wide);
         x = to;
     }
 }

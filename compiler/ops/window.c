@@ -107,20 +107,21 @@ bool window_slide(Compilation *c, const Node *n, const Dim *input, Window *w)
     return true;
 }
 
-View window_view(Compilation *c, View v, int first)
+View window_axes_added(Compilation *c, View v, int first, int count)
 {
-    const int missing = first + WINDOW_AXES - v.rank;
     for (int i = v.rank - 1; i >= first; i--) {
-        v.dims[i + missing] = v.dims[i];
-        v.stride[i + missing] = v.stride[i];
+        v.dims[i + count] = v.dims[i];
+        v.stride[i + count] = v.stride[i];
     }
-    for (int i = first; i < first + missing; i++) {
+    for (int i = first; i < first + count; i++) {
         v.dims[i] = dim_const(c, 1);
         v.stride[i] = 0;
     }
-    v.rank = first + WINDOW_AXES;
+    v.rank += count;
     return v;
 }
+
+View window_view(Compilation *c, View v) { return window_axes_added(c, v, 2, 2 + WINDOW_AXES - v.rank); }
 
 void window_define(Lower *l, Kernel *k, const Window *w)
 {

@@ -26,8 +26,10 @@ int64_t window_extent(const Window *w, int axis);
 bool window_read(Compilation *c, const Node *n, int axes, const int64_t *given, Window *w);
 /* Sets pads and places of a window that slides over INPUT (spatial dims): explicit pads or auto_pad, and ceil_mode. */
 bool window_slide(Compilation *c, const Node *n, const Dim *input, Window *w);
-/* A view [N, C, spatial...] with AXES spatial axes as one of rank 5; any rank 2 + AXES, FIRST axes stay in front. */
-View window_view(Compilation *c, View v, int first);
+/* A view [N, C, spatial...] as one of rank 5. */
+View window_view(Compilation *c, View v);
+/* V with COUNT more axes of one element behind its first FIRST axes. */
+View window_axes_added(Compilation *c, View v, int first, int count);
 /* Macros K0 K1 K2 (kernel), ST0.. (strides), DI0.. (dilations), PB0.. PA0.. (pads before and after). */
 void window_define(Lower *l, Kernel *k, const Window *w);
 
