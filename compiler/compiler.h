@@ -133,6 +133,7 @@ struct Value {
     Feed feed;              /* graph inputs */
     uint32_t state;         /* state pair index + 1 when it is a pair's input or output */
     uint32_t proof;         /* chain behind its dims, for --why */
+    uint32_t weights;       /* set by lower: the buffer of `data` */
     uint32_t uses;          /* count of node inputs (and graph outputs) that name it */
 };
 
@@ -272,6 +273,7 @@ typedef struct StatePair {
     int update;               /* 0 append in place, 1 written in place, 2 copied; set by alias */
     bool rows;                /* old rows keep their meaning when the position goes back; set by alias */
     uint32_t proof;
+    uint32_t buffer;          /* set by lower */
     Dim upper[MAX_RANK];      /* buffer dims (capacity); set by signature */
 } StatePair;
 typedef struct Range { const char *symbol; int64_t lo, hi; int line, column; } Range;
@@ -432,6 +434,7 @@ struct Compilation {
     Sym batch, sequence, position; /* set by classify; position: the growing symbol, or one made for static caches; 0 none */
     Dim position_step;             /* position := position + this each step */
     int64_t capacity;
+    uint32_t extents;              /* buffer of the extents table; set by lower */
     uint32_t buffer_count, buffer_room; Buffer *buffers; /* 1-based */
     RegionSizes regions;
     uint32_t kernel_count, kernel_room; KernelText *kernels; /* 1-based */

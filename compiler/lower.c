@@ -45,17 +45,10 @@ int slot_count(Compilation *c)
     return count;
 }
 
-static uint32_t find_buffer(Compilation *c, Region region, const char *name, uint32_t signature)
-{
-    for (uint32_t b = 1; b <= c->buffer_count; b++)
-        if (c->buffers[b].region == region && c->buffers[b].signature == signature && !strcmp(c->buffers[b].name, name)) return b;
-    return 0;
-}
-
 uint32_t extents_buffer(Compilation *c)
 {
-    uint32_t b = find_buffer(c, REGION_STATE, "extents", 0);
-    return b ? b : buffer_new(c, "extents", REGION_STATE, 8 * (int64_t)slot_count(c), 0);
+    if (!c->extents) c->extents = buffer_new(c, "extents", REGION_STATE, 8 * (int64_t)slot_count(c), 0);
+    return c->extents;
 }
 
 static int64_t view_bytes(DType t, int64_t elements) { return dtype_bytes(t, elements > 0 ? elements : 1); }
@@ -70,11 +63,11 @@ static int64_t capacity_elements(Compilation *c, const StatePair *p, int rank)
 
 uint32_t state_buffer(Compilation *c, int pair)
 {
-    const StatePair *p = &c->pairs[pair];
+    StatePair *p = &c->pairs[pair];
     const Value *v = &c->graph.values[p->input];
-    uint32_t b = find_buffer(c, REGION_STATE, p->input_name, 0);
-    if (b) return b;
-    return buffer_new(c, p->input_name, REGION_STATE, view_bytes(storage_type(v->dtype), capacity_elements(c, p, v->rank)), 0);
+    if (!p->buffer)
+        p->buffer = buffer_new(c, p->input_name, REGION_STATE, view_bytes(storage_type(v->dtype), capacity_elements(c, p, v->rank)), 0);
+    return p->buffer;
 }
 
 /* The rows of a state that are valid before the step, or (whole) the buffer for its capacity. */
@@ -110,8 +103,8 @@ static int64_t upper_bytes(Lower *l, DType store, int rank, const Dim *dims)
 uint32_t io_buffer(Lower *l, uint32_t value)
 {
     const Value *v = &l->c->graph.values[value];
-    uint32_t b = find_buffer(l->c, REGION_IO, v->name, l->index);
-    return b ? b : buffer_new(l->c, v->name, REGION_IO, upper_bytes(l, storage_type(v->dtype), v->rank, v->dims), l->index);
+    if (!l->io[value]) l->io[value] = buffer_new(l->c, v->name, REGION_IO, upper_bytes(l, storage_type(v->dtype), v->rank, v->dims), l->index);
+    return l->io[value];
 }
 
 View lower_temporary(Lower *l, const char *name, DType t, int rank, const Dim *dims)
@@ -154,13 +147,12 @@ void lower_set_view(Lower *l, const Node *n, int i, View v)
 
 static View weight_view(Lower *l, uint32_t index)
 {
-    const Value *v = &l->c->graph.values[index];
-    uint32_t b = find_buffer(l->c, REGION_WEIGHTS, v->name, 0);
-    if (!b) {
-        b = buffer_new(l->c, v->name, REGION_WEIGHTS, (int64_t)v->data->size, 0);
-        l->c->buffers[b].data = v->data;
+    Value *v = &l->c->graph.values[index];
+    if (!v->weights) {
+        v->weights = buffer_new(l->c, v->name, REGION_WEIGHTS, (int64_t)v->data->size, 0);
+        l->c->buffers[v->weights].data = v->data;
     }
-    return view_dense_new(l, b, v->dtype, v->rank, v->dims);
+    return view_dense_new(l, v->weights, v->dtype, v->rank, v->dims);
 }
 
 View lower_value(Lower *l, uint32_t index)

@@ -16,6 +16,7 @@ struct Lower {
     Compilation *c;
     Signature *signature;
     uint32_t index;          /* of the signature, 1-based, as in Buffer.signature */
+    uint32_t *io;            /* by value: the buffer of a graph input or output; 0 none */
     View *views;             /* by value; buffer 0: not made yet */
     NodeFate *fates;         /* by node */
     uint32_t node;           /* being lowered */
@@ -42,6 +43,8 @@ uint32_t extents_buffer(Compilation *c);
 int slot_count(Compilation *c);
 View state_view(Lower *l, int pair, bool whole);
 uint32_t io_buffer(Lower *l, uint32_t value);
+uint32_t logits_output(Compilation *c);     /* passes/lower.c: the value that a sampling tail reads; 0 none */
+uint32_t token_input(Compilation *c);       /* the value that takes tokens; 0 none */
 const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
 void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
 void lower_node(Lower *l, uint32_t node);             /* passes/lower.c */

@@ -14,9 +14,6 @@ typedef struct Emitter {
     int *module_of_kernel;    /* by kernel, 0-based */
 } Emitter;
 
-uint32_t logits_output(Compilation *c);
-uint32_t token_input(Compilation *c);
-
 /* emit_tables.c: names and facts, for people and for sessions. */
 void emit_symbols(Emitter *e);
 void emit_proofs(Emitter *e);

@@ -129,17 +129,10 @@ void emit_states(Emitter *e)
     }
 }
 
-static uint32_t io_of(Compilation *c, const Value *v, uint32_t signature)
-{
-    for (uint32_t b = 1; b <= c->buffer_count; b++)
-        if (c->buffers[b].region == REGION_IO && c->buffers[b].signature == signature && !strcmp(c->buffers[b].name, v->name)) return b;
-    return 0;
-}
-
 static void emit_binding(Emitter *e, const Signature *s, const Value *v, uint32_t kind)
 {
     Compilation *c = e->c;
-    uint32_t b = io_of(c, v, s->lower->index);
+    uint32_t b = s->lower->io[v - c->graph.values];
     plan_binding_record r = { .name = string(e, v->name), .kind = kind, .dtype = (uint32_t)v->dtype, .feed = (uint32_t)v->feed,
                               .dim = plan_writer_count(e->w, PLAN_SECTION_DIMS), .dim_count = (uint32_t)v->rank, .region = PLAN_REGION_IO };
     if (b) {

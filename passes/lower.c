@@ -11,6 +11,7 @@ static Lower *lower_new(Compilation *c, int index)
     l->signature = &c->signatures[index];
     l->signature->lower = l;
     l->index = (uint32_t)index + 1;
+    l->io = NEW_ARRAY(c, uint32_t, c->graph.value_count + 1);
     l->views = NEW_ARRAY(c, View, c->graph.value_count + 1);
     l->fates = NEW_ARRAY(c, NodeFate, c->graph.node_count + 1);
     return l;

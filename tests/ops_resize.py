@@ -34,7 +34,8 @@ def smooth():
         yield resize("%s_3d" % mode, random(3, (1, 2, 3, 4, 5)), sizes=[1, 2, 5, 3, 7], attrs={"mode": mode})
         for kind in (np.uint8, np.int32, np.float64):
             v = (np.abs(random(4, (1, 1, 5, 6))) * 100).astype(kind)
-            yield resize("%s_%s" % (mode, np.dtype(kind).name), v, [1, 1, 1.7, 2.2], attrs={"mode": mode, "antialias": 1}, tolerance=(1e-6, 1e-6))
+            yield resize("%s_%s" % (mode, np.dtype(kind).name), v, [1, 1, 1.7, 2.2], attrs={"mode": mode, "antialias": 1},
+                         tolerance=(1e-5, 1e-3) if mode == "cubic" else (1e-6, 1e-6))  # the evaluator's cubic weights are float32
     spike = np.zeros((1, 1, 1, 4), np.float32)
     spike[..., 1] = np.inf
     yield resize("linear_beside_infinity", spike, [1, 1, 1, 2], attrs={"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
@@ -46,12 +47,10 @@ def nearest():
     for place in PLACES:
         for round_ in ROUNDS:
             yield resize("nearest_%s_%s" % (place, round_), x, [1, 1, 2.3, 0.6], attrs={"coordinate_transformation_mode": place, "nearest_mode": round_})
-    for kind in (np.uint8, np.int64, np.bool_, np.float64, np.uint16):
-        v = (np.arange(60) * 7 % 3 if kind is np.bool_ else np.arange(60) * 3).reshape(1, 2, 5, 6).astype(kind)
-        yield resize("nearest_" + np.dtype(kind).name, v, [1, 1, 2, 1.5], oracle="ort" if kind is np.bool_ else "reference",
-                     **({"expected": [np.repeat(np.repeat(v, 2, 2), 2, 3)], "scales": [1, 1, 2, 2]} if kind is np.bool_ else {})) if kind is not np.bool_ else \
-            Case("nearest_bool", "Resize", [("x", v), None, Const(np.array([1, 1, 2, 2], np.float32))], ["y"], opset=19,
-                 expected=[np.repeat(np.repeat(v, 2, 2), 2, 3)])
+    for kind in (np.uint8, np.int64, np.float64, np.uint16):
+        yield resize("nearest_" + np.dtype(kind).name, (np.arange(60) * 3).reshape(1, 2, 5, 6).astype(kind), [1, 1, 2, 1.5])
+    v = (np.arange(60) * 7 % 3 == 0).reshape(1, 2, 5, 6)
+    yield resize("nearest_bool", v, [1, 1, 2, 2], expected=[np.repeat(np.repeat(v, 2, 2), 2, 3)])
     for dtype in ("f16", "bf16"):
         yield resize("nearest_" + dtype, random(6, (1, 2, 5, 6), dtype), [1, 1, 2, 1.5], dtype=dtype)
     yield resize("nearest_channels", x, [2, 2, 1, 1])
@@ -62,7 +61,7 @@ def crops():
     x = random(7, (1, 2, 7, 6))
     for mode in ("nearest", "linear", "cubic"):
         attrs = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": -7.0}
-        for name, low, high in (("inside", 0.2, 0.8), ("outside", -0.3, 1.2), ("flipped", 0.9, 0.1)):
+        for name, low, high in (("inside", 0.2, 0.8), ("outside", -0.3, 1.2), ("flipped", 0.85, 0.15)):
             roi = np.array([0, 0, low, low, 1, 1, high, high], np.float32)
             yield resize("crop_%s_%s" % (mode, name), x, sizes=[1, 2, 4, 5], roi=("roi", roi), attrs=attrs)
             yield resize("crop_axes_%s_%s" % (mode, name), x, sizes=[4, 5], roi=Const(roi[[2, 3, 6, 7]]), attrs={**attrs, "axes": [2, 3]}, opset=18)
@@ -74,7 +73,7 @@ def policies():
     x = random(8, (1, 2, 7, 6))
     for policy in ("stretch", "not_larger", "not_smaller"):
         for mode in ("nearest", "linear"):
-            yield resize("%s_%s" % (policy, mode), x, sizes=[9, 5], attrs={"mode": mode, "axes": [3, -2], "keep_aspect_ratio_policy": policy}, opset=18)
+            yield resize("%s_%s" % (policy, mode), x, sizes=[9, 5], attrs={"mode": mode, "axes": [3, 2], "keep_aspect_ratio_policy": policy}, opset=18)
     yield resize("axes_scales", x, [2, 0.5], attrs={"mode": "linear", "axes": [3, 1]}, opset=18)
 
 

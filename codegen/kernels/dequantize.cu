@@ -3,7 +3,7 @@
  * X's shape is seen as [.., AXIS, INNER] around the axis that the scales follow: element p has the coordinate
  * p / INNER % AXIS there. Grid: any, threads step over COUNT elements.
  *   COUNT              elements of Y         SOURCE     expression over i: the element of X; -1 gives 0
- *   X_PLACE Y_PLACE    where elements p of X and i of Y lie, over what INDEX declares from i
+ *   X_PLACE Y_PLACE    where elements p of X and i of Y lie, over what COORDINATES declares from i
  *   AXIS INNER         extents               BLOCKS     scales along the axis;  BLOCK elements share one
  *   MODE               0 one scale, 1 one for each coordinate, 2 one for each block, in the shape of X
  *   BITS               of an element when X is bytes that hold several, low bits first; 0: X_LD
@@ -13,7 +13,7 @@ KERNEL(KERNEL_BLOCK)
     EXTENTS
     const idx count = COUNT;
     for (idx i = (idx)BID_X * KERNEL_BLOCK + TID; i < count; i += (idx)GRID_X * KERNEL_BLOCK) {
-        INDEX
+        COORDINATES
         const idx p = SOURCE;
         if (p < 0) {
             Y_ST(Y_PLACE, 0.0f);

@@ -31,7 +31,7 @@ KERNEL(256)
 #if TAPS == 1
             x = RINTF(x);
 #endif
-#if PADDING == 1
+#if PADDING == 1 && TAPS < 4 /* cubic moves the elements to the border, not the place, as PyTorch does */
             if (x < low || x > high) x = FMINF(FMAXF(x, 0.0f), (float)(in[a] - 1));
 #elif PADDING == 2
             GP_REFLECT(x)

@@ -5,7 +5,7 @@ KERNEL(KERNEL_BLOCK)
     EXTENTS
     const idx count = COUNT;
     for (idx i = (idx)BID_X * KERNEL_BLOCK + TID; i < count; i += (idx)GRID_X * KERNEL_BLOCK) {
-        INDEX
+        COORDINATES
         const idx p = i, inside = i % INNER, along = i / INNER % AXIS, before = i / INNER / AXIS;
 #if MODE == 0
         const idx s = 0;

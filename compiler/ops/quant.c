@@ -223,7 +223,7 @@ static void set_places(Lower *l, Kernel *k, const View *x, const View *y)
 {
     Compilation *c = lower_compilation(l);
     const bool dense = view_dense(l, x, 0, x->rank) && view_dense(l, y, 0, y->rank);
-    kernel_text(k, "INDEX", dense ? "" : arena_text(&c->arena, "const idx n = i; %s", index_split(l, y->rank, y->dims, "i")));
+    kernel_text(k, "COORDINATES", dense ? "" : arena_text(&c->arena, "const idx n = i; %s", index_split(l, y->rank, y->dims, "i")));
     kernel_text(k, "X_PLACE", dense ? "X_OFF + p" : index_at(l, "X", x->rank, "i"));
     kernel_text(k, "Y_PLACE", dense ? "Y_OFF + i" : index_at(l, "Y", y->rank, "i"));
 }
@@ -354,7 +354,7 @@ static void gather_lower(Lower *l, Node *n)
     gather_source(l, k, dims, data->rank, gather);
     gather_zeros(l, n, k, layout.blocks);
     set_layout(l, k, &layout);
-    kernel_text(k, "INDEX", "");
+    kernel_text(k, "COORDINATES", "");
     kernel_text(k, "X_PLACE", "X_OFF + p");
     kernel_text(k, "Y_PLACE", "Y_OFF + i");
     launch_elementwise(l, k, &out);
