@@ -362,6 +362,8 @@ bool lower_inplace(Lower *l, const Node *n, int input, int output, View *whole);
 typedef struct Kernel Kernel;
 Kernel *kernel_begin(Lower *l, const Node *n, const char *template);
 void kernel_in(Kernel *k, const char *name, View v);
+/* The same for a table of which a launch reads ROWS rows along its first axis at most: only these count as traffic. */
+void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows);
 void kernel_out(Kernel *k, const char *name, View v);
 void kernel_inout(Kernel *k, const char *name, View v);
 void kernel_int(Kernel *k, const char *name, int64_t v);

@@ -8,7 +8,7 @@
 
 enum { MAX_OPERANDS = 24 };
 
-typedef struct Operand { const char *name; View view; int mode; } Operand;
+typedef struct Operand { const char *name; View view; int mode; int64_t rows; } Operand; /* rows: read at most; -1 all */
 struct Kernel {
     Lower *l;
     const char *template;
@@ -106,7 +106,7 @@ static void operand(Kernel *k, const char *name, View v, int mode)
     int64_t constant;
     char suffix[16];
     if (k->operand_count == MAX_OPERANDS) fault("lower", "kernel %s has too many operands", k->template);
-    k->operands[k->operand_count++] = (Operand){ name, v, mode };
+    k->operands[k->operand_count++] = (Operand){ name, v, mode, -1 };
     const char *token = type_token(v.store);
     macro(k, name, "_T", storage_c(v.store));
     macro(k, name, "_C", compute_c(v.store));
@@ -127,6 +127,13 @@ static void operand(Kernel *k, const char *name, View v, int mode)
 }
 
 void kernel_in(Kernel *k, const char *name, View v) { operand(k, name, v, 1); }
+
+void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows)
+{
+    operand(k, name, v, 1);
+    k->operands[k->operand_count - 1].rows = rows;
+}
+
 void kernel_out(Kernel *k, const char *name, View v) { operand(k, name, v, 2); }
 void kernel_inout(Kernel *k, const char *name, View v) { operand(k, name, v, 3); }
 
@@ -179,7 +186,8 @@ static void count_traffic(Kernel *k)
     for (int i = 0; i < k->operand_count; i++) {
         const View *v = &k->operands[i].view;
         int times = k->operands[i].mode == 3 ? 2 : 1;
-        int64_t low = view_span(l, v, false), high = view_span(l, v, true);
+        int64_t low = view_span(l, v, false), high = view_span(l, v, true), length = v->rank ? lower_upper(l, v->dims[0]) : 1;
+        if (k->operands[i].rows >= 0 && length > k->operands[i].rows) low = high = high / length * k->operands[i].rows;
         k->bytes_fixed += times * low;
         int64_t rows = l->c->capacity > 1 ? l->c->capacity - 1 : 1;
         k->bytes_row += times * ((high - low) / rows);

@@ -1,5 +1,6 @@
-/* legacy.c - nodes of models that import ai.onnx 1 to 6, as nodes of version 7: rows of operators begin there. Most operators
- * did not change on the way; those that did are in a table, and what has no counterpart stays as it is and has no row. */
+/* legacy.c - nodes of models that import ai.onnx 1 to 6, as nodes of version 7: rows of operators begin there (a few at 8). Most
+ * operators did not change on the way; those that did are in a table, and what has no counterpart stays as it is and has no
+ * row. */
 #include <string.h>
 
 #include "reader.h"
@@ -12,6 +13,7 @@ typedef enum Change {
     CHANNELS,  /* PRelu: the slope is one number, or one a channel */
     THIRD,     /* Gemm: the third input is broadcast on request */
     INFERENCE, /* `is_test`: without it the node trains */
+    EQUAL_DIMS, /* until version 8 the inputs are not broadcast */
     OTHER      /* another operator before */
 } Change;
 
@@ -19,6 +21,7 @@ static const struct { const char *op; int changed; Change change; } changes[] = 
     {"Add", 7, BROADCAST},   {"Sub", 7, BROADCAST},     {"Mul", 7, BROADCAST}, {"Div", 7, BROADCAST},  {"Pow", 7, BROADCAST},
     {"And", 7, BROADCAST},   {"Or", 7, BROADCAST},      {"Xor", 7, BROADCAST}, {"Equal", 7, BROADCAST}, {"Greater", 7, BROADCAST},
     {"Less", 7, BROADCAST},  {"PRelu", 7, CHANNELS},    {"Gemm", 7, THIRD},    {"Dropout", 7, INFERENCE},
+    {"Max", 8, EQUAL_DIMS},  {"Min", 8, EQUAL_DIMS},    {"Sum", 8, EQUAL_DIMS}, {"Mean", 8, EQUAL_DIMS},
     {"BatchNormalization", 7, INFERENCE},               {"Upsample", 7, OTHER}, {"GRU", 7, OTHER},     {"LSTM", 7, OTHER},
     {"RNN", 7, OTHER},       {"Cast", 6, OTHER},        {"Tile", 6, OTHER},    {"Reshape", 5, OTHER},  {"Concat", 4, OTHER},
     {"Pad", 2, OTHER},       {"Split", 2, OTHER},       {"LpPool", 2, OTHER},  {"GlobalLpPool", 2, OTHER},
@@ -117,11 +120,11 @@ static bool raise_inference(Reader *r, Node *n, const char *place)
 bool legacy_raise(Reader *r, Graph *g, uint32_t node, const char *place)
 {
     Node *n = &g->nodes[node];
-    if (*n->domain || n->opset >= NEW_BROADCAST)
+    if (*n->domain || n->opset > NEW_BROADCAST)
         return true;
     Change change = change_of(n);
     bool good = true;
-    if (change == OTHER)
+    if (change == OTHER || (change == SAME && n->opset == NEW_BROADCAST))
         return true;
     (void)take(n, "consumed_inputs", 0);
     if (change == BROADCAST)
@@ -132,6 +135,6 @@ bool legacy_raise(Reader *r, Graph *g, uint32_t node, const char *place)
         (void)take(n, "broadcast", 0);
     else if (change == INFERENCE)
         good = raise_inference(r, n, place);
-    g->nodes[node].opset = NEW_BROADCAST;
+    g->nodes[node].opset = change == EQUAL_DIMS ? NEW_BROADCAST + 1 : NEW_BROADCAST;
     return good;
 }

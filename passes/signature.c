@@ -227,13 +227,25 @@ static void unbounded(Compilation *c, const Value *v, int axis, Dim d)
     }
 }
 
+/* What follows from another unbounded dim is no fault of its own. */
+static bool follows(Compilation *c, const Signature *s, const Value *v)
+{
+    const Node *n = v->producer ? &c->graph.nodes[v->producer] : NULL;
+    for (int i = 0; n && i < n->input_count; i++) {
+        const Value *x = node_input(c, n, i);
+        for (int k = 0; x && k < x->rank; k++)
+            if (signature_upper(c, s, x->dims[k]) >= NO_LIMIT) return true;
+    }
+    return false;
+}
+
 static void check_bounded(Compilation *c, const Signature *s)
 {
     const char *names[64];
     int count = 0;
     for (uint32_t i = 1; i <= c->graph.value_count && count < 64; i++) {
         const Value *v = &c->graph.values[i];
-        if (v->rank < 0 || (!v->uses && !v->is_input)) continue;
+        if (v->rank < 0 || (!v->uses && !v->is_input) || follows(c, s, v)) continue;
         for (int k = 0; k < v->rank && count < 64; k++) {
             if (signature_upper(c, s, v->dims[k]) < NO_LIMIT) continue;
             Dim d = dim_resolve(c, v->dims[k]);

@@ -1,5 +1,5 @@
 /* run_check.c - plan-run --check-capture: one session is replayed, another runs the same launches eagerly; logits, every
- * byte of state and the sampled token must be the same. */
+ * byte of state and the sampled token must be the same. Before that: warming and capturing change no byte of any state. */
 #include "run.h"
 
 #include <inttypes.h>
@@ -20,6 +20,8 @@ typedef struct pair {
     char what[200]; /* the first difference */
     bool differs;
     uint32_t seed;
+    size_t bytes;      /* of all states */
+    uint64_t checksum; /* of their bytes, before warming and after capturing */
 } pair;
 
 static int64_t next_id(pair *c) {
@@ -194,12 +196,80 @@ static plan_status check_all(pair *c, char *report, size_t size) {
     return status;
 }
 
+/* ---- warming and capturing */
+
+/* All states take bytes that no step would leave there, or zeros. */
+static plan_status fill_states(pair *c, bool zeros) {
+    plan_status status = PLAN_OK;
+    plan_tensor t;
+    for (int i = 0; i < plan_state_count(c->p) && !status; i++) {
+        status = plan_state(c->p, i, &t);
+        for (size_t k = 0; k < t.bytes && !status; k++) {
+            c->seed = c->seed * 1664525u + 1013904223u;
+            c->state[0][k] = zeros ? 0 : (unsigned char)(c->seed >> 24);
+        }
+        if (!status)
+            status = plan_session_write_state(c->captured, t.name, c->state[0], t.bytes);
+    }
+    return status;
+}
+
+/* FNV-1a over all states and the position. */
+static plan_status sum_states(pair *c, uint64_t *sum) {
+    plan_status status = PLAN_OK;
+    plan_tensor t;
+    int64_t position = 0;
+    *sum = 14695981039346656037u;
+    c->bytes = 0;
+    for (int i = 0; i < plan_state_count(c->p) && !status; i++) {
+        status = plan_state(c->p, i, &t);
+        if (!status)
+            status = plan_session_read_state(c->captured, t.name, c->state[0], t.bytes);
+        for (size_t k = 0; k < t.bytes && !status; k++)
+            *sum = (*sum ^ c->state[0][k]) * 1099511628211u;
+        c->bytes += t.bytes;
+    }
+    if (!status)
+        status = plan_session_position(c->captured, &position);
+    *sum = (*sum ^ (uint64_t)position) * 1099511628211u;
+    return status;
+}
+
+static plan_status expect_sum(pair *c, const char *after) {
+    uint64_t sum;
+    plan_status status = sum_states(c, &sum);
+    if (!status && sum != c->checksum && !c->differs) {
+        snprintf(c->what, sizeof c->what, "%s: the states' checksum is %016" PRIx64 ", and was %016" PRIx64, after, sum, c->checksum);
+        c->differs = true;
+    }
+    return status;
+}
+
+/* The session that will be captured is filled first, so that a write of any value would show. */
+static plan_status capture_filled(pair *c) {
+    plan_status status = plan_session_open(c->p, NULL, &c->captured);
+    if (!status)
+        status = fill_states(c, false);
+    if (!status)
+        status = sum_states(c, &c->checksum);
+    if (!status)
+        status = plan_session_warm(c->captured);
+    if (!status)
+        status = expect_sum(c, "after warming");
+    if (!status)
+        status = plan_session_capture(c->captured);
+    if (!status)
+        status = expect_sum(c, "after capturing");
+    if (!status)
+        status = plan_session_recapture(c->captured);
+    if (!status)
+        status = expect_sum(c, "after capturing again");
+    return status ? status : fill_states(c, true);
+}
+
 static bool open_pair(pair *c, const run_options *eager) {
     size_t largest = 1;
     plan_tensor t;
-    c->captured = run_open(c->o, c->p);
-    c->eager = c->captured ? run_open(eager, c->p) : NULL;
-    c->other = c->eager ? run_open(c->o, c->p) : NULL;
     c->columns = run_vocabulary(c->p, NULL);
     for (int i = 0; i < plan_state_count(c->p); i++)
         if (!plan_state(c->p, i, &t) && t.bytes > largest)
@@ -208,6 +278,12 @@ static bool open_pair(pair *c, const run_options *eager) {
         c->logits[i] = run_allocate(c->columns, sizeof(float));
         c->state[i] = run_allocate(largest, 1);
     }
+    if (capture_filled(c)) {
+        run_failed(c->o);
+        return false;
+    }
+    c->eager = run_open(eager, c->p);
+    c->other = c->eager ? run_open(c->o, c->p) : NULL;
     return c->other != NULL;
 }
 
@@ -230,7 +306,10 @@ int run_check_capture(const run_options *o, plan *p) {
         else if (c.differs)
             run_message("%s: decode: captured differs from eager %s", o->path, c.what);
         else {
-            printf("decode: captured = eager, byte for byte, %s\n", report);
+            printf("decode: captured = eager, byte for byte, %s", report);
+            if (c.bytes)
+                printf("; warming and capturing changed none of %zu state bytes (checksum %016" PRIx64 ")", c.bytes, c.checksum);
+            putchar('\n');
             result = 0;
         }
     }

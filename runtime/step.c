@@ -439,7 +439,7 @@ plan_status plan_session_set_position(plan_session *s, int64_t position) {
     plan_status status = plan_session_enter(s);
     if (status)
         return status;
-    int64_t capacity = s->p->view.model->capacity;
+    int64_t capacity = s->p->view.model->capacity ? s->p->view.model->capacity : INT64_MAX; /* 0: nothing fills up */
     if (position < 0 || position > capacity)
         status = plan_fail(PLAN_ERROR_RANGE, "position: expected 0 to %" PRId64 ", found %" PRId64, capacity, position);
     else

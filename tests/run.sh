@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh - the one test command: builds where that is needed, runs every suite and adds up their counts.
-#   tests/run.sh [SUITE...]            suites: unit tree and the NAME of each tests/run_NAME.sh, models, gpu; default: all
+#   tests/run.sh [SUITE...]            suites: unit tree and the NAME of each tests/run_NAME.sh, models, families, gpu; default: all
 #   tests/run.sh --list
 # BUILD names the build folder (default: build beside the sources). `make check` calls this with it.
 #
@@ -28,7 +28,7 @@ suites=("${units[@]}" tree)
 for file in "$SRC"/tests/run_*.sh; do
     [ -e "$file" ] && name=$(basename "$file" .sh) && suites+=("${name#run_}")
 done
-suites+=(models gpu)
+suites+=(models families gpu)
 if [ "${1:-}" = --list ]; then
     printf '%s\n' "${suites[@]}"
     exit 0
@@ -57,7 +57,7 @@ export PYTHON MODELS
 command_of() {
     case $1 in
     unit/*) echo "$BUILD/tests/$1" ;;
-    tree | models | gpu) echo "$SRC/tests/$1.sh" ;;
+    tree | models | families | gpu) echo "$SRC/tests/$1.sh" ;;
     *) echo "$SRC/tests/run_$1.sh" ;;
     esac
 }
@@ -90,8 +90,8 @@ for name in "${suites[@]}"; do
     fi
     [ "$status" = 124 ] && note=" (stopped after $limit s)"
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    if [ "$f" -ne 0 ] || [ "$name" = models ]; then
-        tail -n 60 "$log" | grep -vxF "${line:-no line}" | sed 's/^/    /'
+    if [ "$f" -ne 0 ] || [ "$name" = models ] || [ "$name" = families ]; then
+        tail -n 80 "$log" | grep -vxF "${line:-no line}" | sed 's/^/    /'
     else
         grep -a '^skip ' "$log" | sed 's/^/    /'
     fi

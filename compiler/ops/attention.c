@@ -162,6 +162,7 @@ static void append_keys(Lower *l, Node *n, const Sizes *z, int64_t head, int64_t
     kernel_int(p, "VHEAD", vhead);
     kernel_dim(p, "START", lower_dim(l, z->past));
     kernel_label(p, arena_text(&c->arena, "%s: append", n->name));
+    kernel_bytes(p, 2 * dtype_bytes(k->store, elements), 0); /* the new rows only */
     kernel_launch(p, grid_for(elements, 256), 1, 1, 256);
     *k = keys.present;
     *v = values.present;
@@ -326,8 +327,9 @@ static void rotary_lower(Lower *l, Node *n)
     const View x = heads_view(c, &from, heads, head);
     Kernel *k = kernel_begin(l, n, "rotary");
     kernel_in(k, "X", x);
-    kernel_in(k, "COS", cosine);
-    kernel_in(k, "SIN", sine);
+    const int64_t turned = lower_upper(l, x.dims[0]) * lower_upper(l, x.dims[2]);
+    kernel_in_rows(k, "COS", cosine, turned);
+    kernel_in_rows(k, "SIN", sine, turned);
     rotary_positions(l, k, n, ports.positions);
     kernel_out(k, "Y", heads_view(c, &to, heads, head));
     kernel_int(k, "TABLE", cosine.rank);

@@ -265,6 +265,7 @@ static View prepare(Lower *l, const Node *n, const Sizes *z, const Parts *p, con
     prepare_norms(l, k, n);
     prepare_rotary(l, k, n);
     kernel_label(k, arena_text(&c->arena, "%s: append", n->name));
+    kernel_bytes(k, 2 * dtype_bytes(p->q.store, items * p->head), 0); /* the new rows only */
     kernel_launch(k, (items + 3) / 4, 1, 1, 128);
     return turned;
 }

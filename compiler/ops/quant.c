@@ -346,9 +346,10 @@ static void gather_lower(Lower *l, Node *n)
     const Layout layout = {2, product_of_dims(c, dims, quantize + 1, data->rank), dims[quantize],
                            ceil_div(lower_upper(l, dims[quantize]), block), block};
     Kernel *k = kernel_begin(l, n, "dequantize");
-    kernel_in(k, "X", lower_input(l, n, GQ_DATA));
+    const int64_t picked = lower_upper(l, product_of_dims(c, indices.dims, 0, indices.rank));
+    kernel_in_rows(k, "X", lower_input(l, n, GQ_DATA), picked);
     kernel_in(k, "I", indices);
-    kernel_in(k, "S", lower_input(l, n, GQ_SCALES));
+    kernel_in_rows(k, "S", lower_input(l, n, GQ_SCALES), picked);
     kernel_out(k, "Y", out);
     kernel_dim(k, "PICKED", product_of_dims(c, indices.dims, 0, indices.rank));
     gather_source(l, k, dims, data->rank, gather);

@@ -15,12 +15,15 @@ REDUCTION_AXES = [1]
 ONLY_SHAPES = ("Shape", "Size")  # what they give does not depend on contents
 
 
+def inner_graphs(node):
+    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+
+
 def all_nodes(graph):
     for node in graph.node:
         yield node
-        for attribute in node.attribute:
-            for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-                yield from all_nodes(inner)
+        for inner in inner_graphs(node):
+            yield from all_nodes(inner)
 
 
 def deciding_operands(node):
@@ -40,5 +43,5 @@ def deciding_inputs(model):
         seen.add(name)
         node = producers.get(name)
         if node is not None and node.op_type not in ONLY_SHAPES:
-            wanted += [i for i in node.input if i]
+            wanted += [i for i in node.input if i] + [o.name for inner in inner_graphs(node) for o in inner.output]
     return [i.name for i in model.graph.input if i.name in seen]
