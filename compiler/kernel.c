@@ -260,7 +260,7 @@ static void parameters(Kernel *k, uint64_t slots)
     if (!words) text_add(&k->macros, "void");
     text_add(&k->macros, "\n#define KERNEL_UNPACK %s\n", unpack.data ? unpack.data : "");
     text_free(&unpack);
-    text_add(&k->macros, "#define EXTENTS ");
+    text_add(&k->macros, "#define EXTENTS GP_WAIT ");
     for (int s = 0; s < 64; s++)
         if (slots >> s & 1) text_add(&k->macros, "const idx e%d = E[%d]; ", s, s);
     if (k->l->guarded) text_add(&k->macros, "if (gp_iteration >= GP_TRIP) return;");

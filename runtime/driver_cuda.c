@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
@@ -24,9 +25,11 @@ typedef struct cuda_driver {
 
 struct plan_driver_module {
     cu_module module;
+    bool waits; /* its kernels begin by waiting for the kernels before them: code for sm_90 and later (see FORMAT.md) */
 };
 struct plan_driver_function {
     cu_function function;
+    bool waits;
 };
 struct plan_driver_stream {
     cu_stream stream;
@@ -237,9 +240,11 @@ static plan_status cuda_module_load(plan_driver *d, const void *bytes, uint64_t 
     plan_driver_module *m = plan_host_allocate(&d->allocator, 1, sizeof *m);
     if (!m)
         status = plan_fail(PLAN_ERROR_MEMORY, "no memory for a module");
-    else
+    else {
+        m->waits = strncmp(target, "sm_", 3) == 0 && strtol(target + 3, NULL, 10) >= 90;
         CALL(c, status, "cuModuleLoadDataEx", target,
              c->api.module_load(&m->module, text ? (const void *)text : bytes, 2, options, values));
+    }
     plan_host_release(&d->allocator, text);
     if (status) {
         plan_host_release(&d->allocator, m);
@@ -276,6 +281,7 @@ static plan_status cuda_function_get(plan_driver *d, plan_driver_module *m, cons
     plan_driver_function *f = plan_host_allocate(&d->allocator, 1, sizeof *f);
     if (!f)
         return plan_fail(PLAN_ERROR_MEMORY, "no memory for kernel '%s'", shape->name);
+    f->waits = m->waits;
     CALL(c, status, "cuModuleGetFunction", shape->name, c->api.module_get_function(&f->function, m->module, shape->name));
     if (!status)
         CALL(c, status, "cuFuncLoad", shape->name, load_now(c, f->function));
@@ -392,6 +398,15 @@ static bool make_room(plan_driver *d, plan_driver_graph *g) {
     return true;
 }
 
+/* Edges into a node whose kernel waits by itself are programmatic: it is put in place while the kernels before it run. */
+static plan_status add_edges(cuda_driver *c, plan_driver_graph *g, const char *label, const cu_node *before, uint32_t count) {
+    plan_status status = PLAN_OK;
+    const cu_edge edge = {CU_PORT_PROGRAMMATIC, 0, CU_EDGE_PROGRAMMATIC, {0}};
+    for (uint32_t i = 0; i < count && !status; i++)
+        CALL(c, status, "cuGraphAddDependencies", label, c->api.graph_add_edges(g->graph, &before[i], &g->nodes[g->count], &edge, 1));
+    return status;
+}
+
 static plan_status cuda_graph_add(plan_driver *d, plan_driver_graph *g, const plan_driver_launch *l,
                                   const uint32_t *dependencies, uint32_t count) {
     cuda_driver *c = (cuda_driver *)d;
@@ -413,9 +428,13 @@ static plan_status cuda_graph_add(plan_driver *d, plan_driver_graph *g, const pl
     }
     cu_kernel_node node = {l->function->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, arguments,
                            NULL, NULL, NULL};
+    bool programmatic = l->function->waits && c->api.graph_add_edges;
+    uint32_t full = programmatic ? 0 : count;
     if (!status)
         CALL(c, status, "cuGraphAddKernelNode", l->label,
-             c->api.graph_add_kernel(&g->nodes[g->count], g->graph, count ? before : NULL, count, &node));
+             c->api.graph_add_kernel(&g->nodes[g->count], g->graph, full ? before : NULL, full, &node));
+    if (!status && programmatic)
+        status = add_edges(c, g, l->label, before, count);
     if (!status)
         g->count++;
     plan_host_release(&d->allocator, before);

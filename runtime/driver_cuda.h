@@ -26,7 +26,13 @@ typedef struct cu_kernel_node { /* CUDA_KERNEL_NODE_PARAMS_v2 */
     cu_context context;
 } cu_kernel_node;
 
+typedef struct cu_edge { /* CUgraphEdgeData */
+    unsigned char from_port, to_port, type, reserved[5];
+} cu_edge;
+
 enum {
+    CU_PORT_PROGRAMMATIC = 1, /* CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC */
+    CU_EDGE_PROGRAMMATIC = 1, /* CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC */
     CU_OUT_OF_MEMORY = 2,
     CU_COMPUTE_MAJOR = 75, CU_COMPUTE_MINOR = 76, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_ */
     CU_STREAM_NONBLOCKING = 1,
@@ -79,8 +85,10 @@ enum {
     F(event_destroy, "cuEventDestroy_v2", (cu_event)) \
     F(event_record, "cuEventRecord", (cu_event, cu_stream)) \
     F(event_elapsed, "cuEventElapsedTime", (float *, cu_event, cu_event))
-/* Driver 12.4 and later. */
-#define CU_OPTIONAL(F) F(function_load, "cuFuncLoad", (cu_function))
+/* Driver 12.3 (edges with data) and 12.4 and later. */
+#define CU_OPTIONAL(F) \
+    F(graph_add_edges, "cuGraphAddDependencies_v2", (cu_graph, const cu_node *from, const cu_node *to, const cu_edge *, size_t)) \
+    F(function_load, "cuFuncLoad", (cu_function))
 
 #define CU_MEMBER(member, symbol, parameters) cu_result (*member) parameters;
 typedef struct cu_api {

@@ -5,6 +5,8 @@
 # text (the text form takes lines with # for comments) and what is expected:
 #   #> LINE   all of standard output, in order        #~ LINE   this line occurs in standard output
 #   #! LINE   all of standard error, in order         #? N      exit status (default 0)
+#   #= NAME CLASS [EXPRESSION]   what standard output says of this symbol; then every symbol that is declared, unknown or
+#             counted from data must be named (the terms of a sum in any order)
 # The command is gcc-plan --from-text CASE --verify-passes ARGUMENTS; the case's own lines count, so its first line is 1.
 # GCC_PLAN_UPDATE=1 writes the #> #! #? lines anew (a case with #~ keeps those); read the difference before committing it.
 set -uo pipefail
@@ -32,6 +34,17 @@ split_cases() {
 
 expected() { sed -n "s/^#$2 \{0,1\}//p" "$1"; }
 
+# "NAME CLASS [EXPRESSION]" for each symbol of a dump; those that need not be named begin with "-".
+classes() {
+    awk 'function sum(text,  n, i, j, t, part) { n = split(text, part, / \+ /)
+             for (i = 2; i <= n; i++) for (j = i; j > 1 && part[j] < part[j - 1]; j--) { t = part[j]; part[j] = part[j - 1]; part[j - 1] = t }
+             t = part[1]; for (i = 2; i <= n; i++) t = t " + " part[i]; return t }
+        MODE == "want" { word = $1 " " $2; sub(/^[^ ]+ [^ ]+ ?/, ""); print word ($0 == "" ? "" : " " sum($0)); next }
+        /^symbol / { name[++n] = $3; gsub(/"/, "", name[n]); class[n] = $4; free[n] = !/ declared$/ && $4 != "unknown" && $4 != "data" }
+        /^solve / { i = $2; sub(/^solve [0-9]+ = /, ""); sub(/( node=[0-9]+)? rule=".*/, ""); of[i] = " " sum($0) }
+        END { for (i = 1; i <= n; i++) print (free[i] ? "-" : "") name[i], class[i] (class[i] == "derived" ? of[i] : "") }' MODE="$1"
+}
+
 # Output may hold the model's absolute folder nowhere: cases name no model.
 run_case() {
     local file=$1 name=$2 status
@@ -46,6 +59,11 @@ run_case() {
     [ "$status" = "${want:-0}" ] || problem="exit status $status, expected ${want:-0}"
     if ! diff <(expected "$file" '!') "$file.err" >"$file.diff"; then
         problem="${problem:-standard error differs} $(head -n 6 "$file.diff")"
+    elif grep -q '^#=' "$file"; then
+        expected "$file" '=' | classes want | LC_ALL=C sort >"$file.want"
+        classes have <"$file.out" | sed '/^-/d' | LC_ALL=C sort >"$file.have"
+        [ -s "$file.have" ] || problem="${problem:-no symbols}"
+        diff "$file.want" "$file.have" >"$file.diff" || problem="${problem:-classes differ} $(grep '^[<>]' "$file.diff" | head -n 6)"
     elif grep -q '^#~' "$file"; then
         while IFS= read -r line; do
             grep -qxF -- "$line" "$file.out" || problem="no line '$line'"
@@ -59,7 +77,7 @@ run_case() {
 updated_case() {
     grep -v '^#[>!?]' "$1"
     [ "$(cat "$1.status")" = 0 ] || echo "#? $(cat "$1.status")"
-    grep -q '^#~' "$1" || sed 's/^/#> /; s/ *$//' "$1.out"
+    grep -q '^#[~=]' "$1" || sed 's/^/#> /; s/ *$//' "$1.out"
     sed 's/^/#! /; s/ *$//' "$1.err"
 }
 

@@ -22,6 +22,10 @@
 #endif
 KERNEL(KERNEL_BLOCK)
 {
+    for (int r = 0; r < R; r++) { /* the first weights of the warp */
+        const idx column = ((idx)BID_X * WN + WARP / KS) * R + r, i = LANE + 32 * (WARP % KS);
+        if (column < N && i * CH < K) PREFETCH(B + B_OFF + (column * KB * BS + i * CH) * BITS / 8);
+    }
     EXTENTS
 #if KS > 1
     SHARED(float, partial, WN * KS * R * MT);

@@ -9,6 +9,12 @@
  *   STREAM             1: B is read once a launch, and constant */
 KERNEL(KERNEL_BLOCK)
 {
+#if STREAM
+    for (int r = 0; r < R; r++) { /* the first weights of the warp */
+        const idx column = ((idx)BID_X * WN + WARP / KS) * R + r, i = LANE + 32 * (WARP % KS);
+        if (BID_Z == 0 && column < N && i * V < K) PREFETCH(B + B_OFF + column * B_SN + i * V);
+    }
+#endif
     EXTENTS
 #if KS > 1
     SHARED(float, partial, WN * KS * R * MT);

@@ -35,6 +35,15 @@ typedef unsigned long long gp_u64;
 #define GRID_Z ((int)gridDim.z)
 #define SHARED(type, name, count) __shared__ __align__(16) type name[count]
 #define SYNC() __syncthreads()
+/* Code for sm_90 and later lets the kernels after it be put in place, then waits for those before it. Until it has waited,
+ * a kernel touches nothing but constants; all blocks of all kernels wait, so that a kernel's end implies all before it. */
+#if __CUDA_ARCH__ >= 900
+#define GP_WAIT asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#else
+#define GP_WAIT
+#endif
+/* Into the L2 cache, where a later read finds what is written meanwhile: allowed before the wait. */
+#define PREFETCH(pointer) asm volatile("prefetch.global.L2 [%0];" : : "l"(pointer))
 
 FN float gp_float_of(gp_u32 bits) { return __uint_as_float(bits); }
 FN gp_u32 gp_bits_of(float v) { return __float_as_uint(v); }
@@ -114,6 +123,8 @@ FN gp_u16 gp_to_f16(float v)
 #define GRID_Y (gp_index->grid_y)
 #define GRID_Z (gp_index->grid_z)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
+#define GP_WAIT
+#define PREFETCH(pointer) ((void)0)
 #define SHARED(type, name, count) static _Thread_local __attribute__((aligned(16))) type name[count]
 
 __attribute__((visibility("default"))) const plan_host_services *plan_host;

@@ -1,6 +1,6 @@
 /* random.c - RandomUniform, RandomNormal, their Like forms, Bernoulli and Multinomial. The numbers are a function of the seed,
  * of the element and of a word of the session's state that counts the node's runs: a replay draws anew, and two sessions that
- * run the same steps draw the same. A node without a seed has one made of its name. */
+ * run the same steps draw the same. A node without a seed has one made of its output's name. */
 #include "lower.h"
 #include "ops/move.h"
 
@@ -62,14 +62,14 @@ static bool multinomial_shape(Compilation *c, Node *n)
 
 /* ---- lowering */
 
-static uint64_t seed_of(const Node *n)
+static uint64_t seed_of(Compilation *c, const Node *n)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
     float seed = (float)attr_float(n, "seed");
     uint32_t bits;
     memcpy(&bits, &seed, sizeof bits);
     if (attr_given(n, "seed")) return bits;
-    for (const char *p = n->name; *p; p++) hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    for (const char *p = c->graph.values[n->outputs[0]].name; *p; p++) hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
     return hash;
 }
 
@@ -77,7 +77,7 @@ static uint64_t seed_of(const Node *n)
 static View run_counter(Lower *l, const Node *n)
 {
     Compilation *c = l->c;
-    const char *name = arena_text(&c->arena, "runs of %s", n->name);
+    const char *name = arena_text(&c->arena, "runs of %s", c->graph.values[n->outputs[0]].name);
     const Dim one = dim_const(c, 1);
     uint32_t found = 0;
     for (uint32_t b = 1; b <= c->buffer_count && !found; b++)
@@ -97,7 +97,7 @@ static void count_run(Lower *l, const Node *n)
 static void random_launch(Lower *l, Node *n, const View *x, bool wide, const char *draw, const char *value)
 {
     const View out = lower_output(l, n, 0);
-    const uint64_t seed = seed_of(n);
+    const uint64_t seed = seed_of(l->c, n);
     if (lower_upper(l, dims_product(l->c, out.rank, out.dims)) == 0) return;
     Kernel *k = kernel_begin(l, n, "random");
     if (x) kernel_in(k, "X", *x);

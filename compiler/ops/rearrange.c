@@ -84,17 +84,14 @@ static void space_to_depth_lower(Lower *l, Node *n)
 
 /* ---- CenterCropPad */
 
-/* Target extents of the axes that change, 0 for the others; false while not known (with an error if `must`). */
-static bool crop_read(Compilation *c, const Node *n, int rank, bool must, Dim *target)
+/* Target extents of the axes that change, 0 for the others; false while not known. */
+static bool crop_read(Compilation *c, const Node *n, int rank, Dim *target)
 {
     const Attr *axes = attr_given(n, "axes") ? node_attr(n, "axes") : NULL;
     Dim *given;
     int count;
     memset(target, 0, sizeof(Dim) * MAX_RANK);
-    if (!value_dims(c, node_input(c, n, 1), &given, &count)) {
-        if (must) node_error(c, n, "the target shape is not known when compiling");
-        return false;
-    }
+    if (!value_dims(c, node_input(c, n, 1), &given, &count)) return false;
     if (count != (axes ? axes->count : rank)) {
         node_error(c, n, "the target shape has %d elements for %d axes", count, axes ? axes->count : rank);
         return false;
@@ -113,7 +110,7 @@ static bool crop_shape(Compilation *c, Node *n)
     const Attr *axes = attr_given(n, "axes") ? node_attr(n, "axes") : NULL;
     Dim dims[MAX_RANK] = { 0 }, target[MAX_RANK];
     if (x->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
-    const bool known = crop_read(c, n, x->rank, false, target);
+    const bool known = crop_read(c, n, x->rank, target);
     if (!known && diag_failed(c)) return false;
     for (int i = 0; i < x->rank; i++) dims[i] = known || axes ? (target[i] ? target[i] : x->dims[i]) : 0;
     for (int i = 0; axes && !known && i < axes->count; i++) {
@@ -127,14 +124,12 @@ static bool crop_shape(Compilation *c, Node *n)
 static void crop_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
-    const View x = lower_input(l, n, 0);
-    Dim target[MAX_RANK];
+    const View x = lower_input(l, n, 0), y = lower_output(l, n, 0);
     const char *source = "X_OFF", *inside = "1";
-    if (!crop_read(c, n, x.rank, true, target)) return;
     for (int i = 0; i < x.rank; i++) {
         const char *at = arena_text(&c->arena, "i%d", i);
-        if (target[i] && !dim_equal(c, lower_dim(l, target[i]), x.dims[i])) {
-            const char *in = lower_c(l, x.dims[i]), *out = lower_c(l, lower_dim(l, target[i]));
+        if (!dim_equal(c, y.dims[i], x.dims[i])) {
+            const char *in = lower_c(l, x.dims[i]), *out = lower_c(l, y.dims[i]);
             at = arena_text(&c->arena, "(i%d + ((%s) > (%s) ? ((%s) - (%s)) / 2 : -(((%s) - (%s)) / 2)))", i, in, out, in, out, out, in);
             inside = arena_text(&c->arena, "%s && %s >= 0 && %s < (X_D%d)", inside, at, at, i);
         }

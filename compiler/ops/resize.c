@@ -10,7 +10,7 @@
 typedef struct Ask {
     const char *mode, *coordinates, *nearest, *policy;
     const Value *roi, *scales, *sizes;
-    int roi_input, count, axes[MAX_RANK];
+    int roi_input, scales_input, count, axes[MAX_RANK];
     bool antialias, exclude;
 } Ask;
 
@@ -18,6 +18,7 @@ typedef struct Ask {
  * valid when lowering. */
 typedef struct Axis {
     bool moves;
+    bool data;            /* its scale is read when running */
     int place;            /* in the lists, -1: not in them */
     const char *scale, *width, *in, *out;
 } Axis;
@@ -80,8 +81,9 @@ static bool ask_read(Compilation *c, const Node *n, int rank, Ask *ask)
     ask->antialias = op_has(n, "antialias") && attr_int(n, "antialias");
     ask->exclude = op_has(n, "exclude_outside") && attr_int(n, "exclude_outside");
     ask->roi_input = 1;
+    ask->scales_input = old ? 1 : 2;
     if (!old) ask->roi = filled(c, n, 1);
-    if (n->input_count > 1) ask->scales = filled(c, n, old ? 1 : 2);
+    if (n->input_count > 1) ask->scales = filled(c, n, ask->scales_input);
     if (!old) ask->sizes = filled(c, n, 3);
     if (!one_of(c, n, "mode", ask->mode, "nearest linear bilinear cubic")) return false;
     if (!old && !one_of(c, n, "coordinate_transformation_mode", ask->coordinates,
@@ -237,8 +239,10 @@ static bool axes_read(Lower *l, const Node *n, const Ask *ask, const View *x, co
     Dim *sizes;
     bool kept = false;
     memset(axes, 0, sizeof(Axis) * MAX_RANK);
-    if (!ask->sizes && !known_scales(c, n, ask, scales)) {
-        if (!diag_failed(c)) node_error(c, n, "the scales are not known when compiling");
+    const bool data = !ask->sizes && !known_scales(c, n, ask, scales); /* scales are read by the kernels */
+    if (data && diag_failed(c)) return false;
+    if (data && ask->antialias) {
+        node_error(c, n, "antialias needs scales that are known when compiling");
         return false;
     }
     if (ask->sizes && strcmp(ask->policy, "stretch") != 0) {
@@ -254,10 +258,12 @@ static bool axes_read(Lower *l, const Node *n, const Ask *ask, const View *x, co
     for (int i = 0; i < ask->count; i++) {
         Axis *a = &axes[ask->axes[i]];
         const bool same = dim_equal(c, x->dims[ask->axes[i]], y->dims[ask->axes[i]]);
-        const double s = ask->sizes ? scale : scales[i];
+        const double s = ask->sizes ? scale : data ? 0 : scales[i];
         const bool stretched = ask->sizes && !kept;
         a->place = i;
-        a->scale = stretched ? arena_text(&c->arena, "((double)(%s) / (double)(%s))", a->out, a->in) : number(c, s);
+        a->data = data;
+        a->scale = data ? arena_text(&c->arena, "(double)SC_LD(SC_OFF + %d * SC_S0)", i)
+                 : stretched ? arena_text(&c->arena, "((double)(%s) / (double)(%s))", a->out, a->in) : number(c, s);
         a->width = stretched ? arena_text(&c->arena, "(double)(%s)", a->out) : arena_text(&c->arena, "(%s * (double)(%s))", a->scale, a->in);
         a->moves = !same || (!stretched && fabs(s - 1) > 1e-9) || !whole_region(c, n, ask, i);
     }
@@ -294,7 +300,19 @@ static const char *source_place(Compilation *c, const Ask *ask, const Axis *a, i
     return half;
 }
 
-static bool needs_region(const Ask *ask) { return is_crop(ask); }
+/* The inputs that the texts above read, and the place of axis I as they give it: data may be anything, so it is bounded. */
+static void place_operands(Lower *l, const Node *n, Kernel *k, const Ask *ask, const Axis *axes, int rank)
+{
+    bool data = false;
+    for (int i = 0; i < rank; i++) data |= axes[i].data;
+    if (is_crop(ask)) kernel_in(k, "R", lower_input(l, n, ask->roi_input));
+    if (data) kernel_in(k, "SC", lower_input(l, n, ask->scales_input));
+}
+
+static const char *place_text(Compilation *c, const char *name, const Ask *ask, const Axis *a, int i)
+{
+    return arena_text(&c->arena, "const double %s = fmin(fmax(%s, -1e9), 1e9);", name, source_place(c, ask, a, i));
+}
 
 /* ---- nearest */
 
@@ -315,13 +333,13 @@ static void nearest_lower(Lower *l, const Node *n, const Ask *ask, const Axis *a
         const Axis *a = &axes[i];
         source = arena_text(&c->arena, "%s + %s%d * X_S%d", source, a->moves ? "s" : "i", i, i);
         if (!a->moves) continue;
-        more = arena_text(&c->arena, "%sconst double p%d = %s; idx s%d = (idx)(%s); s%d = MIN(MAX(s%d, 0), (%s) - 1); ", more, i,
-                          source_place(c, ask, a, i), i, nearest_place(c, ask, a, i), i, i, a->in);
+        more = arena_text(&c->arena, "%s%s idx s%d = (idx)(%s); s%d = MIN(MAX(s%d, 0), (%s) - 1); ", more,
+                          place_text(c, arena_text(&c->arena, "p%d", i), ask, a, i), i, nearest_place(c, ask, a, i), i, i, a->in);
         if (is_crop(ask)) inside = arena_text(&c->arena, "%s && p%d >= 0 && p%d <= (double)(%s) - 1", inside, i, i, a->in);
     }
     Kernel *k = kernel_begin(l, n, "copy");
     kernel_in(k, "X", *x);
-    if (needs_region(ask)) kernel_in(k, "R", lower_input(l, n, ask->roi_input));
+    place_operands(l, n, k, ask, axes, x->rank);
     kernel_out(k, "Y", *y);
     const char *value = arena_text(&c->arena, "X_LD(%s)", source);
     if (is_crop(ask)) value = arena_text(&c->arena, "((%s) ? %s : (X_C)%a)", inside, value, attr_float(n, "extrapolation_value"));
@@ -349,10 +367,10 @@ static bool wide_sums(DType t) { return t == DT_F64 || (dtype_is_integer(t) && d
 static void stage_lower(Lower *l, const Node *n, const Ask *ask, const Axis *axes, int a, int b, const View *x, const View *y, bool wide)
 {
     Compilation *c = lower_compilation(l);
-    const char *base = "X_OFF", *more = arena_text(&c->arena, "const double p_b = %s;", source_place(c, ask, &axes[b], b));
+    const char *base = "X_OFF", *more = place_text(c, "p_b", ask, &axes[b], b);
     Kernel *k = kernel_begin(l, n, "resize");
     kernel_in(k, "X", *x);
-    if (needs_region(ask)) kernel_in(k, "R", lower_input(l, n, ask->roi_input));
+    place_operands(l, n, k, ask, axes, x->rank);
     kernel_out(k, "Y", *y);
     for (int i = 0; i < x->rank; i++)
         if (i != a && i != b) base = arena_text(&c->arena, "%s + i%d * X_S%d", base, i, i);
@@ -365,7 +383,7 @@ static void stage_lower(Lower *l, const Node *n, const Ask *ask, const Axis *axe
         kernel_text(k, arena_text(&c->arena, "IN_%c", letter), arena_text(&c->arena, "(idx)(%s)", axes[axis].in));
         kernel_text(k, arena_text(&c->arena, "STEP_%c", letter), arena_text(&c->arena, "X_S%d", axis));
     }
-    if (a >= 0) more = arena_text(&c->arena, "const double p_a = %s; %s", source_place(c, ask, &axes[a], a), more);
+    if (a >= 0) more = arena_text(&c->arena, "%s %s", place_text(c, "p_a", ask, &axes[a], a), more);
     kernel_int(k, "AXES", a >= 0 ? 2 : 1);
     kernel_int(k, "CUBIC", !strcmp(ask->mode, "cubic"));
     kernel_float(k, "CUBIC_A", op_has(n, "cubic_coeff_a") ? attr_float(n, "cubic_coeff_a") : -0.75);

@@ -1,39 +1,40 @@
 /* select.c - TopK and OneHot. */
+#include "ops/extent.h"
 #include "ops/move.h"
 #include "ops/rows.h"
 
 /* ---- TopK */
 
-static bool top_count(Compilation *c, const Node *n, int64_t *k)
+/* False after an error; *k is 0 where K is data: then a kernel writes it into the extents table. */
+static bool top_count(Compilation *c, const Node *n, Dim *k)
 {
-    int64_t *given;
+    Dim *given;
     int count;
-    if (n->op->since < 10) {
-        *k = attr_int(n, "k");
-    } else if (value_ints(c, node_input(c, n, 1), &given, &count) && count == 1) {
-        *k = given[0];
-    } else {
-        node_error(c, n, "K '%s' is not one constant number", node_input(c, n, 1)->name);
-        return false;
-    }
-    if (*k < 0) node_error(c, n, "K is %lld", (long long)*k);
-    return *k >= 0;
+    int64_t lo, hi;
+    *k = 0;
+    if (n->op->since < 10) *k = dim_const(c, attr_int(n, "k"));
+    else if (value_dims(c, node_input(c, n, 1), &given, &count) && count == 1) *k = given[0];
+    if (!*k) return true;
+    dim_bounds(c, *k, &lo, &hi);
+    if (hi < 0) node_error(c, n, "K is %s", dim_text(c, *k));
+    return hi >= 0;
 }
 
 static bool top_shape(Compilation *c, Node *n)
 {
     const Value *x = node_input(c, n, 0);
-    Dim dims[MAX_RANK];
-    int64_t k, length;
+    Dim dims[MAX_RANK], k;
+    int64_t length, most;
     if (x->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL) && output_set(c, n, 1, DT_I64, -1, NULL);
     if (x->rank == 0) node_error(c, n, "input '%s': rank 1 or more is needed, found 0", x->name);
     const int axis = x->rank ? axis_normal(c, n, attr_int(n, "axis"), x->rank) : -1;
     if (axis < 0 || !top_count(c, n, &k)) return false;
-    if (dim_is_const(c, x->dims[axis], &length) && k > length) {
-        node_error(c, n, "K is %lld, but axis %d has %lld elements", (long long)k, axis, (long long)length);
+    if (dim_is_const(c, x->dims[axis], &length) && dim_is_const(c, k, &most) && most > length) {
+        node_error(c, n, "K is %lld, but axis %d has %lld elements", (long long)most, axis, (long long)length);
         return false;
     }
-    for (int i = 0; i < x->rank; i++) dims[i] = i == axis ? dim_const(c, k) : x->dims[i];
+    for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
+    dims[axis] = k ? k : extent_counted(c, n, 0, axis, x->dims[axis]);
     return output_set(c, n, 0, x->dtype, x->rank, dims) && output_set(c, n, 1, DT_I64, x->rank, dims);
 }
 
@@ -54,13 +55,27 @@ static View top_operand(Lower *l, Kernel *k, const char *name, const View *v, in
 /* Rows of up to this many elements: each element counts those before it. Longer ones: a block picks one after another. */
 enum { COUNTED = 1024, PICKERS = 256 };
 
+/* A computed K, no more than there are elements, becomes the extent of the outputs. */
+static void top_write_count(Lower *l, const Node *n, const Dim *length, Dim counted)
+{
+    const View word = extent_word(l, n, counted);
+    Kernel *k = kernel_begin(l, n, "copy");
+    kernel_in(k, "K", lower_input(l, n, 1));
+    kernel_out(k, "Y", word);
+    kernel_dim(k, "LENGTH", *length);
+    kernel_text(k, "VALUE", "MIN(MAX(K_LD(K_OFF), 0), LENGTH)");
+    kernel_text(k, "TARGET", "Y_OFF");
+    launch_elements(l, k, &word, NULL);
+}
+
 static void top_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
     const View x = lower_input(l, n, 0), values = lower_output(l, n, 0), places = lower_output(l, n, 1);
     const int axis = axis_normal(c, n, attr_int(n, "axis"), x.rank);
-    int64_t count;
-    if (axis < 0 || !top_count(c, n, &count) || count == 0) return;
+    if (axis < 0) return;
+    if (extent_symbol(c, node_output(c, n, 0)->dims[axis])) top_write_count(l, n, &x.dims[axis], node_output(c, n, 0)->dims[axis]);
+    if (lower_upper(l, values.dims[axis]) == 0) return;
     const int64_t columns = lower_upper(l, x.dims[axis]);
     const bool counted = columns <= COUNTED;
     Kernel *k = kernel_begin(l, n, counted ? "top_count" : "top_pick");
@@ -70,7 +85,7 @@ static void top_lower(Lower *l, Node *n)
     const Dim rows = rows_count(c, &turned, 0, turned.rank - 1);
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "COLS", turned.dims[turned.rank - 1]);
-    kernel_int(k, "TOP", count);
+    kernel_dim(k, "TOP", values.dims[axis]);
     kernel_int(k, "LARGEST", n->op->since < 11 || attr_int(n, "largest") != 0);
     kernel_text(k, "KEY", x.store == DT_U64 ? "gp_u64" : "X_C");
     const int64_t row_limit = lower_upper(l, rows);

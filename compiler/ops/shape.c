@@ -764,6 +764,8 @@ static const OpRow rows[] = {
       .shape = fill_shape, .contents = fill_contents, .lower = fill_lower },
     { .name = "Range", .since = 11, .schema = "start:T, limit:T, delta:T -> output:T | T=f32 f64 i16 i32 i64",
       .facts = OP_POINTWISE | OP_SHAPE, .shape = range_shape, .contents = range_contents, .expr_fn = range_expr },
+    { .name = "Range", .since = 27, .schema = "start:T, limit:T, delta:T -> output:T ; stash_type:int=1 | T=" TYPES_FLOAT " i16 i32 i64",
+      .facts = OP_POINTWISE | OP_SHAPE, .shape = range_shape, .contents = range_contents, .expr_fn = range_expr },
     { .name = "Dropout", .since = 7, .schema = "data:T -> output:T, mask:bool? ; ratio:float=0.5 | T=" TYPES_FLOAT,
       .facts = OP_VIEW, .shape = dropout_shape, .lower = dropout_lower },
     { .name = "Dropout", .since = 12,
