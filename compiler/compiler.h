@@ -344,6 +344,9 @@ View lower_output(Lower *l, const Node *n, int i);  /* memory for output i, dens
 void lower_set_view(Lower *l, const Node *n, int i, View v); /* output i is that view: no launch */
 View lower_temporary(Lower *l, const char *name, DType t, int rank, const Dim *dims); /* arena scratch */
 bool view_dense(Lower *l, const View *v, int from, int to);  /* axes from..to-1 lie without gaps, whatever the extents */
+/* Elements that 16 bytes hold, when every such run along the last axis is aligned; 1 otherwise, or for other types than f32,
+ * f16, bf16. Buffers begin aligned. */
+int view_vector(Lower *l, const View *v);
 bool view_reshape(Lower *l, const View *v, int rank, const Dim *dims, View *out); /* false: needs a copy */
 void lower_copy(Lower *l, const Node *n, View from, View to, const char *label); /* element by element in row-major order; shapes may differ */
 /* State written in place: the view of pair-input `input` over its whole buffer (dims = capacity), and true, when alias

@@ -1,6 +1,6 @@
 /* norm: one block of THREADS threads normalises one row of COLS elements: s = X (+ SKIP (+ BIAS)), rounded to the type of X;
  * with CENTRE minus its mean; times 1/sqrt(mean of squares + EPSILON), times SCALE, plus BETA. The statistics are in
- * float; a thread keeps its PER elements in registers. SUM, MEAN and INV are outputs that a node may ask for. */
+ * float; a thread keeps its PER elements in registers: with V > 1, one vector of V, its operands being aligned. SUM, MEAN and INV are outputs that a node may ask for. */
 KERNEL(THREADS)
 {
     EXTENTS
@@ -12,16 +12,35 @@ KERNEL(THREADS)
     if (row >= ROWS) return;
     float keep[PER], scale[PER];
     float total = 0.0f, mean = 0.0f;
+#if V > 1
+#define COLUMN(p) ((idx)TID * V + (p))
+    if ((idx)TID * V < COLS) {
+        const idx col = (idx)TID * V;
+        GP_PASTE(LDV_, TYPE)(SCALE, SCALE_ROW + SCALE_COL, scale);
+        GP_PASTE(LDV_, TYPE)(X, X_ROW + X_COL, keep);
+#if HAS_SKIP
+        float skip[V];
+        GP_PASTE(LDV_, TYPE)(SKIP, SKIP_ROW + SKIP_COL, skip);
+        UNROLL
+        for (int p = 0; p < V; p++) keep[p] += skip[p];
+#endif
+    }
+#else
+#define COLUMN(p) (TID + (idx)(p) * THREADS)
+#endif
     UNROLL
     for (int p = 0; p < PER; p++) {
-        const idx col = TID + (idx)p * THREADS;
+        const idx col = COLUMN(p);
         float v = 0.0f;
-        scale[p] = 0.0f;
         if (col < COLS) {
+#if V > 1
+            v = keep[p];
+#else
             scale[p] = (float)SCALE_LD(SCALE_ROW + SCALE_COL); /* early: its latency hides behind the sums */
             v = (float)X_LD(X_ROW + X_COL);
 #if HAS_SKIP
             v = v + (float)SKIP_LD(SKIP_ROW + SKIP_COL);
+#endif
 #endif
 #if HAS_BIAS
             v = v + (float)BIAS_LD(BIAS_ROW + BIAS_COL);
@@ -50,7 +69,7 @@ KERNEL(THREADS)
     float square = 0.0f;
     UNROLL
     for (int p = 0; p < PER; p++) {
-        const idx col = TID + (idx)p * THREADS;
+        const idx col = COLUMN(p);
         const float v = keep[p] - mean;
         if (col < COLS) square = FMAF(v, v, square);
     }
@@ -71,7 +90,7 @@ KERNEL(THREADS)
 #endif
     UNROLL
     for (int p = 0; p < PER; p++) {
-        const idx col = TID + (idx)p * THREADS;
+        const idx col = COLUMN(p);
         if (col < COLS) {
             float v = (keep[p] - mean) * inverse * scale[p];
 #if HAS_BETA

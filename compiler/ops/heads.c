@@ -140,13 +140,8 @@ static int attend_splits(Lower *l, const Attend *a, int64_t heads)
 /* Elements that a lane loads at once: 16 bytes, where the head is a multiple of eight lanes' worth and all rows are aligned. */
 static int attend_vector(Lower *l, const View *v, int64_t head)
 {
-    Compilation *c = lower_compilation(l);
-    int64_t offset;
-    const int width = v->store == DT_F32 ? 4 : v->store == DT_F16 || v->store == DT_BF16 ? 8 : 1;
-    if (width == 1 || head % (8 * width) || v->stride[3] != 1 || !dim_is_const(c, v->offset, &offset) || offset % width) return 1;
-    for (int i = 0; i < 3; i++)
-        if (v->stride[i] % width) return 1;
-    return width;
+    const int width = view_vector(l, v);
+    return head % (8 * width) ? 1 : width;
 }
 
 static const char *vector_type(const View *v) { return v->store == DT_F32 ? "F32" : v->store == DT_F16 ? "F16" : "BF16"; }

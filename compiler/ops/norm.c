@@ -66,12 +66,30 @@ static bool norm_shape(Compilation *c, Node *n)
 /* Operands of the template norm.cu; index -1: absent. */
 typedef struct NormPorts { int skip, scale, beta, bias, mean, inverse, sum; bool centre; } NormPorts;
 
-static void norm_operand(Lower *l, Kernel *k, const Node *n, const char *name, int input, const View *x, int axis)
+/* WIDTH falls to 1 when the operand cannot be read in vectors of that many elements. */
+static void norm_operand(Lower *l, Kernel *k, const Node *n, const char *name, int input, const View *x, int axis, int *width)
 {
     Compilation *c = lower_compilation(l);
     const View v = lower_input(l, n, input), wide = rows_expand(c, &v, x->rank, x->dims);
     kernel_in(k, name, wide);
     rows_define(c, k, name, &wide, axis);
+    if (wide.store != x->store || view_vector(l, &wide) != *width) *width = 1;
+}
+
+/* Rows of one axis that vectors tile exactly, and threads enough for one vector each. */
+static int norm_width(Lower *l, const View *x, int axis, Dim columns)
+{
+    int64_t count;
+    const int width = view_vector(l, x);
+    if (axis != x->rank - 1 || !dim_is_const(lower_compilation(l), columns, &count) || count % width || count / width > 1024) return 1;
+    return width;
+}
+
+static int norm_threads(int64_t widest, int width)
+{
+    if (width == 1) return rows_threads(widest);
+    const int64_t vectors = widest / width;
+    return vectors <= 32 ? 32 : vectors <= 128 ? 128 : vectors <= 256 ? 256 : vectors <= 512 ? 512 : 1024;
 }
 
 static void norm_result(Lower *l, Kernel *k, const Node *n, const char *name, int output, int axis)
@@ -94,22 +112,25 @@ static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
     const View x = lower_input(l, n, 0);
     const Dim rows = rows_count(c, &x, 0, axis), columns = rows_count(c, &x, axis, x.rank);
     const int64_t widest = lower_upper(l, columns);
-    const int threads = rows_threads(widest);
+    int width = norm_width(l, &x, axis, columns);
     Kernel *k = kernel_begin(l, n, "norm");
     kernel_in(k, "X", x);
     rows_define(c, k, "X", &x, axis);
-    norm_operand(l, k, n, "SCALE", p->scale, &x, axis);
-    if (norm_has(l, k, "SKIP", p->skip >= 0)) norm_operand(l, k, n, "SKIP", p->skip, &x, axis);
-    if (norm_has(l, k, "BETA", p->beta >= 0 && node_input(c, n, p->beta))) norm_operand(l, k, n, "BETA", p->beta, &x, axis);
-    if (norm_has(l, k, "BIAS", p->bias >= 0 && node_input(c, n, p->bias))) norm_operand(l, k, n, "BIAS", p->bias, &x, axis);
+    norm_operand(l, k, n, "SCALE", p->scale, &x, axis, &width);
+    if (norm_has(l, k, "SKIP", p->skip >= 0)) norm_operand(l, k, n, "SKIP", p->skip, &x, axis, &width);
+    if (norm_has(l, k, "BETA", p->beta >= 0 && node_input(c, n, p->beta))) norm_operand(l, k, n, "BETA", p->beta, &x, axis, &width);
+    if (norm_has(l, k, "BIAS", p->bias >= 0 && node_input(c, n, p->bias))) norm_operand(l, k, n, "BIAS", p->bias, &x, axis, &width);
     norm_result(l, k, n, "Y", 0, axis);
     if (norm_has(l, k, "MEAN", p->mean >= 0 && wants_output(c, n, p->mean))) norm_result(l, k, n, "MEAN", p->mean, axis);
     if (norm_has(l, k, "INV", p->inverse >= 0 && wants_output(c, n, p->inverse)))
         norm_result(l, k, n, "INV", p->inverse, axis);
     if (norm_has(l, k, "SUM", p->sum >= 0 && wants_output(c, n, p->sum))) norm_result(l, k, n, "SUM", p->sum, axis);
     kernel_int(k, "CENTRE", p->centre);
+    const int threads = norm_threads(widest, width);
     kernel_int(k, "THREADS", threads);
-    kernel_int(k, "PER", (widest + threads - 1) / threads);
+    kernel_int(k, "V", width);
+    kernel_text(k, "TYPE", x.store == DT_F32 ? "F32" : x.store == DT_F16 ? "F16" : "BF16");
+    kernel_int(k, "PER", width > 1 ? width : (widest + threads - 1) / threads);
     kernel_float(k, "EPSILON", attr_float(n, "epsilon"));
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "COLS", columns);

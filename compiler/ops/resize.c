@@ -6,11 +6,13 @@
 #include <math.h>
 #include <string.h>
 
+enum { ROI_INPUT = 1, SIZES_INPUT = 3 }; /* since 11 */
+
 /* What a node of any opset asks for; absent inputs are NULL. The lists speak of `axes`. */
 typedef struct Ask {
     const char *mode, *coordinates, *nearest, *policy;
     const Value *roi, *scales, *sizes;
-    int roi_input, scales_input, count, axes[MAX_RANK];
+    int scales_input, count, axes[MAX_RANK];
     bool antialias, exclude;
 } Ask;
 
@@ -19,7 +21,7 @@ typedef struct Ask {
 typedef struct Axis {
     bool moves;
     bool data;            /* its scale is read when running */
-    int place;            /* in the lists, -1: not in them */
+    int place;            /* in the lists; of axes that move */
     const char *scale, *width, *in, *out;
 } Axis;
 
@@ -80,11 +82,10 @@ static bool ask_read(Compilation *c, const Node *n, int rank, Ask *ask)
     ask->policy = text_or(n, "keep_aspect_ratio_policy", "stretch");
     ask->antialias = op_has(n, "antialias") && attr_int(n, "antialias");
     ask->exclude = op_has(n, "exclude_outside") && attr_int(n, "exclude_outside");
-    ask->roi_input = 1;
     ask->scales_input = old ? 1 : 2;
-    if (!old) ask->roi = filled(c, n, 1);
+    if (!old) ask->roi = filled(c, n, ROI_INPUT);
     if (n->input_count > 1) ask->scales = filled(c, n, ask->scales_input);
-    if (!old) ask->sizes = filled(c, n, 3);
+    if (!old) ask->sizes = filled(c, n, SIZES_INPUT);
     if (!one_of(c, n, "mode", ask->mode, "nearest linear bilinear cubic")) return false;
     if (!old && !one_of(c, n, "coordinate_transformation_mode", ask->coordinates,
                         "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_crop_and_resize tf_half_pixel_for_nn"))
@@ -231,41 +232,53 @@ static bool whole_region(Compilation *c, const Node *n, const Ask *ask, int plac
 
 static const char *number(Compilation *c, double v) { return arena_text(&c->arena, "(%a)", v); }
 
+/* The scale that keeps the aspect ratio, from sizes that are data. */
+static const char *kept_text(Compilation *c, const Ask *ask, const Axis *axes)
+{
+    const char *text = NULL;
+    for (int i = 0; i < ask->count; i++) {
+        const char *one = arena_text(&c->arena, "(double)SZ_LD(SZ_OFF + %d * SZ_S0) / (double)(%s)", i, axes[ask->axes[i]].in);
+        const char *pick = !strcmp(ask->policy, "not_smaller") ? "fmax" : "fmin";
+        text = text ? arena_text(&c->arena, "%s(%s, %s)", pick, text, one) : one;
+    }
+    return arena_text(&c->arena, "(%s)", text ? text : "1.0");
+}
+
+/* Scale text of place I in the lists: a number, or read by the kernels when running (*data). NULL after an error. */
+static const char *scale_text(Compilation *c, const Node *n, const Ask *ask, const Axis *axes, int i, bool *data)
+{
+    const Axis *a = &axes[ask->axes[i]];
+    double scales[MAX_RANK], scale = 1;
+    Dim *sizes;
+    *data = false;
+    if (!ask->sizes) {
+        if (known_scales(c, n, ask, scales)) return number(c, scales[i]);
+        *data = true;
+        return diag_failed(c) ? NULL : arena_text(&c->arena, "(double)SC_LD(SC_OFF + %d * SC_S0)", i);
+    }
+    if (!strcmp(ask->policy, "stretch")) return arena_text(&c->arena, "((double)(%s) / (double)(%s))", a->out, a->in);
+    if (known_sizes(c, n, ask, &sizes) && kept_aspect(c, node_input(c, n, 0), ask, sizes, &scale)) return number(c, scale);
+    *data = true;
+    return diag_failed(c) ? NULL : kept_text(c, ask, axes);
+}
+
 static bool axes_read(Lower *l, const Node *n, const Ask *ask, const View *x, const View *y, Axis *axes)
 {
     Compilation *c = lower_compilation(l);
-    const Value *in = node_input(c, n, 0);
-    double scales[MAX_RANK], scale = 1;
-    Dim *sizes;
-    bool kept = false;
+    const bool stretched = ask->sizes && !strcmp(ask->policy, "stretch");
     memset(axes, 0, sizeof(Axis) * MAX_RANK);
-    const bool data = !ask->sizes && !known_scales(c, n, ask, scales); /* scales are read by the kernels */
-    if (data && diag_failed(c)) return false;
-    if (data && ask->antialias) {
-        node_error(c, n, "antialias needs scales that are known when compiling");
-        return false;
-    }
-    if (ask->sizes && strcmp(ask->policy, "stretch") != 0) {
-        kept = known_sizes(c, n, ask, &sizes) && kept_aspect(c, in, ask, sizes, &scale);
-        if (!kept) node_error(c, n, "keeping the aspect ratio needs dims that are known when compiling");
-        if (!kept) return false;
-    }
     for (int i = 0; i < x->rank; i++) {
-        axes[i].place = -1;
         axes[i].in = lower_c(l, x->dims[i]);
         axes[i].out = lower_c(l, y->dims[i]);
     }
     for (int i = 0; i < ask->count; i++) {
         Axis *a = &axes[ask->axes[i]];
         const bool same = dim_equal(c, x->dims[ask->axes[i]], y->dims[ask->axes[i]]);
-        const double s = ask->sizes ? scale : data ? 0 : scales[i];
-        const bool stretched = ask->sizes && !kept;
         a->place = i;
-        a->data = data;
-        a->scale = data ? arena_text(&c->arena, "(double)SC_LD(SC_OFF + %d * SC_S0)", i)
-                 : stretched ? arena_text(&c->arena, "((double)(%s) / (double)(%s))", a->out, a->in) : number(c, s);
+        a->scale = scale_text(c, n, ask, axes, i, &a->data);
+        if (!a->scale) return false;
         a->width = stretched ? arena_text(&c->arena, "(double)(%s)", a->out) : arena_text(&c->arena, "(%s * (double)(%s))", a->scale, a->in);
-        a->moves = !same || (!stretched && fabs(s - 1) > 1e-9) || !whole_region(c, n, ask, i);
+        a->moves = !same || !whole_region(c, n, ask, i) || !(stretched || !strcmp(a->scale, number(c, 1)));
     }
     return true;
 }
@@ -305,8 +318,9 @@ static void place_operands(Lower *l, const Node *n, Kernel *k, const Ask *ask, c
 {
     bool data = false;
     for (int i = 0; i < rank; i++) data |= axes[i].data;
-    if (is_crop(ask)) kernel_in(k, "R", lower_input(l, n, ask->roi_input));
-    if (data) kernel_in(k, "SC", lower_input(l, n, ask->scales_input));
+    if (is_crop(ask)) kernel_in(k, "R", lower_input(l, n, ROI_INPUT));
+    if (data && ask->scales) kernel_in(k, "SC", lower_input(l, n, ask->scales_input));
+    if (data && ask->sizes) kernel_in(k, "SZ", lower_input(l, n, SIZES_INPUT));
 }
 
 static const char *place_text(Compilation *c, const char *name, const Ask *ask, const Axis *a, int i)
@@ -378,7 +392,8 @@ static void stage_lower(Lower *l, const Node *n, const Ask *ask, const Axis *axe
         const int axis = pass ? b : a;
         const char letter = pass ? 'B' : 'A';
         if (axis < 0) continue;
-        const char *stretch = ask->antialias ? arena_text(&c->arena, "(%s < 1 ? %s : 1.0)", axes[axis].scale, axes[axis].scale) : "1.0";
+        /* The filter is as long as the axis shrinks; data could ask for one without end. */
+        const char *stretch = ask->antialias ? arena_text(&c->arena, "fmin(fmax(%s, 0x1p-13), 1.0)", axes[axis].scale) : "1.0";
         kernel_text(k, arena_text(&c->arena, "STRETCH_%c", letter), stretch);
         kernel_text(k, arena_text(&c->arena, "IN_%c", letter), arena_text(&c->arena, "(idx)(%s)", axes[axis].in));
         kernel_text(k, arena_text(&c->arena, "STEP_%c", letter), arena_text(&c->arena, "X_S%d", axis));
