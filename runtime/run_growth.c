@@ -40,7 +40,7 @@ typedef struct growth {
 /* The first failure stays. */
 static void differs(growth *g, const char *where, const char *text) {
     if (!g->failed)
-        snprintf(g->what, sizeof g->what, "%s: %s", where, text);
+        snprintf(g->what, sizeof g->what, "%.60s: %.159s", where, text);
     g->failed = true;
 }
 

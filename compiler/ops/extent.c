@@ -125,7 +125,10 @@ static bool compress_shape(Compilation *c, Node *n)
         return false;
     }
     if (value_ints(c, condition, &list, &count))
-        for (int i = known = 0; i < count; i++) known += list[i] != 0;
+    {
+        known = 0;
+        for (int i = 0; i < count; i++) known += list[i] != 0;
+    }
     const Dim line = axis < 0 ? value_elements(c, x) : x->dims[axis];
     for (int i = 0; i < x->rank; i++) dims[i] = x->dims[i];
     dims[axis < 0 ? 0 : axis] = known >= 0 ? dim_const(c, known) : extent_counted(c, n, 0, axis < 0 ? 0 : axis, smaller(c, condition->dims[0], line));

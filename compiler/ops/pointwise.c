@@ -108,7 +108,7 @@ static const char *extreme_float(Compilation *c, const Node *n, const char *func
 /* Text doubles with each operand, so many operands of integers are refused by the shape rule. */
 static const char *extreme_int(Compilation *c, const Node *n, const char *compare)
 {
-    char letter[26];
+    char letter[26] = { 0 };
     int count = operands(c, n, letter);
     const char *type = input_type(c, n, 0) == DT_U64 ? "(unsigned long long)" : "";
     const char *text = arena_text(&c->arena, "%c", letter[0]);

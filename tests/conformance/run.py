@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import report  # noqa: E402
 from shape_inputs import deciding_inputs  # noqa: E402
-from tolerances import differs  # noqa: E402
+from tolerances import differs, is_random  # noqa: E402
 
 DATA = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
 EXPECTED = {"node": 1765, "simple": 23, "pytorch-operator": 35, "pytorch-converted": 82, "light": 9}
@@ -44,7 +44,7 @@ class Test:
     def __init__(self, kind, name, model, data):
         self.kind, self.name, self.path, self.data = kind, kind + "/" + name, model, data
         self.result, self.text, self.bound, self.plan, self.operator = None, "", [], None, "?"
-        self.folder = None
+        self.folder, self.random = None, False
 
 
 def find_tests():
@@ -167,6 +167,7 @@ def compile_test(arguments, test):
         with open(os.path.join(test.folder, "in%d" % index), "wb") as file:
             file.write(np.ascontiguousarray(array).tobytes())
         lines.append("in %s/in%d %s\n" % (test.name, index, name))
+    lines += ["any 1 random\n"] if is_random(model) else []
     lines += ["sym %d %s\n" % (extent, name) for name, extent in ranged.items()]
     with open(os.path.join(test.folder, "list"), "w", encoding="utf-8") as file:
         file.writelines(lines)
@@ -261,7 +262,9 @@ def judge(test, result):
     if isinstance(result, str):
         test.text = result
         return
-    for name, expected in output_arrays(test, onnx.load(test.path)):
+    model = onnx.load(test.path)
+    test.random = is_random(model)
+    for name, expected in output_arrays(test, model):
         if expected is None:
             test.text = "output '%s' is no tensor" % name
             return

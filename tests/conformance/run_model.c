@@ -4,7 +4,7 @@
  *   run_model TARGET LIST DUMP [SECONDS]
  *
  * LIST has a line `plan FILE` for each plan, then `in FILE NAME` for its inputs (raw bytes, dense) and `sym VALUE NAME` for its
- * ranged symbols; files are relative to LIST's folder. DUMP gets for each plan `job INDEX`, then `failed STEP: TEXT`, or
+ * ranged symbols, and `any 1 random` where its outputs may differ from run to run; files are relative to LIST's folder. DUMP gets for each plan `job INDEX`, then `failed STEP: TEXT`, or
  * `ok COUNT` and for each output a line `out DTYPE BYTES RANK DIMS... NAME` and its bytes.
  *
  * Each plan is replayed twice, and before each time its outputs are filled with a pattern (another one the second time), so
@@ -26,7 +26,7 @@
 enum { MAX_PORTS = 256, TEXT = 4096, LINE = 4096, FRESH_PROCESS = 3 };
 
 typedef struct Port { char *name, *file; long long value; } Port;
-typedef struct Job { char *plan; int input_count, symbol_count; Port inputs[MAX_PORTS], symbols[MAX_PORTS]; } Job;
+typedef struct Job { char *plan; bool random; int input_count, symbol_count; Port inputs[MAX_PORTS], symbols[MAX_PORTS]; } Job;
 typedef struct Output { plan_tensor about; void *place; unsigned char *bytes[2]; size_t size[2]; } Output;
 typedef struct Running { plan *p; plan_session *s; int output_count; Output outputs[MAX_PORTS]; const char *step; } Running;
 
@@ -198,7 +198,7 @@ static bool run_job(const Job *j, int index, const char *target, FILE *dump)
     snprintf(text, sizeof text, "%s: %.3000s", plan_status_name(status), plan_error_message());
     for (char *t = text; *t; t++)
         if (*t == '\n') *t = ' ';
-    const char *differs = status ? NULL : difference(&r);
+    const char *differs = status || j->random ? NULL : difference(&r);
     fprintf(dump, "job %d\n", index);
     if (status) fprintf(dump, "failed %s: %s\n", r.step, text);
     else if (differs) fprintf(dump, "failed second replay: output '%s' differs from the first\n", differs);
@@ -268,6 +268,10 @@ static void read_line(Job *j, char *line)
     char *space = strchr(line, ' '), *name = space ? strchr(space + 1, ' ') : NULL;
     if (!name || j->input_count == MAX_PORTS || j->symbol_count == MAX_PORTS) abort();
     *space = *name = 0;
+    if (strcmp(line, "any") == 0) {
+        j->random = true;
+        return;
+    }
     Port *p = strcmp(line, "in") == 0 ? &j->inputs[j->input_count++] : &j->symbols[j->symbol_count++];
     *p = (Port){strdup(name + 1), strdup(space + 1), strtoll(space + 1, NULL, 10)};
 }

@@ -120,6 +120,12 @@ static Compilation *compilation(int threads, const char *more)
     return c;
 }
 
+static void discard(Compilation *c)
+{
+    arena_free(&c->arena);
+    free(c);
+}
+
 static void test_modules(const char *targets, int target_count, const char *name)
 {
     Compilation *one = compilation(1, ""), *four = compilation(4, "");
@@ -133,6 +139,8 @@ static void test_modules(const char *targets, int target_count, const char *name
     check(same, name);
     if (compiled)
         check(count_a == 2 * target_count && module[1] == 0 && module[12] == 0 && module[13] == 1 && a[1].module == 1, "modules of twelve kernels");
+    discard(one);
+    discard(four);
 }
 
 /* What codegen_compile says; it must fail. */
@@ -142,12 +150,15 @@ static const char *refusal(const char *targets)
     Compilation *c = compilation(1, "");
     ModuleCode *modules;
     int count, module[KERNELS + 1];
-    if (codegen_compile(c, targets, &modules, &count, module) || !diag_failed(c)) return "";
-    FILE *f = tmpfile();
-    diag_print(c, f);
-    rewind(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
+    text[0] = 0;
+    if (!codegen_compile(c, targets, &modules, &count, module) && diag_failed(c)) {
+        FILE *f = tmpfile();
+        diag_print(c, f);
+        rewind(f);
+        text[fread(text, 1, sizeof text - 1, f)] = 0;
+        fclose(f);
+    }
+    discard(c);
     return text;
 }
 
