@@ -74,6 +74,34 @@ static Sym choose_symbol(Compilation *c, Dim zero, int64_t *coef)
     return best;
 }
 
+static bool never_zero(Compilation *c, Dim d)
+{
+    int64_t lo, hi;
+    if (!d) return false;
+    dim_bounds(c, d, &lo, &hi);
+    return lo > 0 || hi < 0;
+}
+
+/* zero with each min and max replaced by the operand that it must be, where the other would never give zero: what
+ * max(0, n - min(1, n)) = t says of n when t is at least 1. */
+static Dim decide_extremes(Compilation *c, Dim zero)
+{
+    for (uint32_t i = 0; i < dim_poly(c, zero)->count; i++) {
+        const Term t = dim_poly(c, zero)->terms[i];
+        if (t.degree != 1) continue;
+        const Atom a = dims_of(c)->atoms[t.atoms[0]];
+        if (a.op != DIM_MIN && a.op != DIM_MAX) continue;
+        Dim rest = dim_sub(c, zero, dim_scale(c, dim_op(c, a.op, a.a, a.b), t.coef));
+        if (!rest) continue;
+        Dim first = dim_add(c, rest, dim_scale(c, a.a, t.coef)), second = dim_add(c, rest, dim_scale(c, a.b, t.coef));
+        Dim chosen = never_zero(c, first) ? second : never_zero(c, second) ? first : 0;
+        if (!chosen || dim_is_const(c, chosen, NULL)) continue;
+        zero = chosen;
+        i = UINT32_MAX; /* from the start again: there are fewer now */
+    }
+    return zero;
+}
+
 static void eliminate(Compilation *c, Sym s, Dim by, uint32_t node, const char *rule)
 {
     Symbol *y = &c->symbols[s];
@@ -92,7 +120,7 @@ static Outcome solve(Compilation *c, Dim zero, uint32_t node, const char *rule)
     if (!zero) return WAITS;
     if (dim_is(c, zero, 0)) return HOLDS;
     if (dim_is_const(c, zero, NULL)) return FAILS;
-    zero = primitive_part(c, zero);
+    zero = primitive_part(c, decide_extremes(c, zero));
     int64_t coef, value;
     Sym s = choose_symbol(c, zero, &coef);
     if (!s) return WAITS;

@@ -61,6 +61,48 @@ static uint32_t chain(Compilation *c, const Value *v, int axis, uint32_t because
 
 /* ---- the step map */
 
+/* The symbols of the axes that a step changes, all written as the first of them. */
+static Dim as_first(Compilation *c, const Sym *grown, int count, Dim d)
+{
+    for (int i = 1; i < count && d; i++) d = dim_substitute(c, d, grown[i], dim_symbol(c, grown[0]));
+    return dim_resolve(c, d);
+}
+
+/* States that start empty and feed each other: if all are equally long before a step and the step adds the same to each, they
+ * always are. False only after an error. */
+static bool join_crossed(Compilation *c)
+{
+    Sym *grown = NEW_ARRAY(c, Sym, c->pair_count * MAX_RANK + 1);
+    Dim *after = NEW_ARRAY(c, Dim, c->pair_count * MAX_RANK + 1);
+    int count = 0;
+    bool crossed = false, good = true;
+    for (int i = 0; i < c->pair_count; i++) {
+        const Value *in = &c->graph.values[c->pairs[i].input], *out = &c->graph.values[c->pairs[i].output];
+        for (int k = 0; k < in->rank && in->rank == out->rank; k++) {
+            Dim before = value_dim(c, c->pairs[i].input, k);
+            after[count] = value_dim(c, c->pairs[i].output, k);
+            if (before != after[count] && before && after[count] && single_symbol(c, before, &grown[count])) count++;
+        }
+    }
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count; j++) crossed |= grown[i] != grown[j] && dim_mentions(c, after[i], grown[j]);
+    Dim step = crossed ? dim_sub(c, as_first(c, grown, count, after[0]), dim_symbol(c, grown[0])) : 0;
+    if (!step || dim_mentions(c, step, grown[0])) return true;
+    for (int i = 1; i < count; i++)
+        if (!dim_equal(c, dim_sub(c, as_first(c, grown, count, after[i]), dim_symbol(c, grown[0])), step)) return true;
+    for (int i = 1; i < count && good; i++)
+        good = dim_equate(c, NULL, "states that start empty and feed each other grow alike", dim_symbol(c, grown[i]), dim_symbol(c, grown[0]));
+    return good;
+}
+
+/* A step that may take rows away is none. */
+static bool adds_rows(Compilation *c, Dim step)
+{
+    int64_t lo, hi;
+    dim_bounds(c, step, &lo, &hi);
+    return lo >= 0;
+}
+
 static bool pair_step(Compilation *c, StatePair *p)
 {
     const Value *in = &c->graph.values[p->input], *out = &c->graph.values[p->output];
@@ -75,7 +117,8 @@ static bool pair_step(Compilation *c, StatePair *p)
         if (before == after) continue;
         Sym s;
         Dim step = dim_sub(c, after, before);
-        if (!single_symbol(c, before, &s) || !step || dim_mentions(c, step, s) || p->growing_axis >= 0) {
+        if (!single_symbol(c, before, &s) || !step || dim_mentions(c, step, s) || !adds_rows(c, step) ||
+            p->growing_axis >= 0) {
             diag_error(c, p->input_name, "state pair with '%s': dim %d becomes %s after a step; expected %s plus what is fed", p->output_name,
                        k, dim_text(c, after), dim_text(c, before));
             return false;
@@ -210,6 +253,7 @@ static void prove_inputs(Compilation *c)
 
 bool pass_classify(Compilation *c)
 {
+    if (!join_crossed(c)) return false;
     for (int i = 0; i < c->pair_count; i++)
         if (!pair_step(c, &c->pairs[i])) return false;
     prove_growth(c);

@@ -30,6 +30,7 @@ def crops():
     for dtype in (np.int32, np.bool_):
         x = np.arange(24).reshape(4, 6) % 3
         yield Case("crop_" + np.dtype(dtype).name, "CenterCropPad", [("x", x.astype(dtype)), Const(np.array([6, 3], np.int32))], ["y"], opset=18, oracle="reference")
+    yield Case("crop_data", "CenterCropPad", [("x", random(5, (4, 6))), ("shape", np.array([7, 3]))], ["y"], opset=18, oracle="reference")
 
 
 def cases():

@@ -77,6 +77,21 @@ def policies():
     yield resize("axes_scales", x, [2, 0.5], attrs={"mode": "linear", "axes": [3, 1]}, opset=18)
 
 
+def data():
+    """Scales and sizes that are inputs of the graph: the declared output dims bound the extents."""
+    x = random(10, (1, 2, 7, 6))
+    scales = ("scales", np.array([1, 1, 0.6, 1.7], np.float32))
+    for mode, attrs in (("nearest", {}), ("linear", {}), ("cubic", {}), ("linear", {"antialias": 1}), ("cubic", {"coordinate_transformation_mode": "align_corners"})):
+        name = mode + "".join("_" + k for k in attrs)
+        yield Case("data_scales_" + name, "Resize", [("x", x), None, scales], ["y"], {"mode": mode, **attrs}, opset=19, oracle="reference", tolerance=(1e-4, 1e-5))
+        yield Case("data_sizes_" + name, "Resize", [("x", x), None, None, ("sizes", np.array([1, 2, 4, 11]))], ["y"], {"mode": mode, **attrs}, opset=19,
+                   oracle="reference", tolerance=(1e-4, 1e-5))
+    for policy in ("not_larger", "not_smaller"):
+        yield Case("data_" + policy, "Resize", [("x", x), None, None, ("sizes", np.array([9, 5]))], ["y"],
+                   {"mode": "linear", "axes": [2, 3], "keep_aspect_ratio_policy": policy}, opset=18, oracle="reference", tolerance=(1e-4, 1e-5))
+    yield Case("data_upsample9", "Upsample", [("x", x), ("scales", np.array([1, 1, 2, 3], np.float32))], ["y"], {"mode": "linear"}, opset=9)
+
+
 def opsets():
     x = random(9, (1, 2, 5, 6))
     for mode in ("nearest", "linear"):
@@ -98,4 +113,5 @@ def cases():
     yield from nearest()
     yield from crops()
     yield from policies()
+    yield from data()
     yield from opsets()
