@@ -164,6 +164,8 @@ struct Node {
     uint32_t *inputs, *outputs; /* values; 0 = absent */
     Attr *attrs;                /* in schema order once resolved */
     uint32_t fused_into;        /* set by fuse: its text becomes part of that node's kernel */
+    uint32_t epilogue;          /* set by fuse, OP_EPILOGUE: the elementwise node behind it (fused_into this one) whose result
+                                 * its kernel stores */
     uint32_t inplace;           /* set by alias: 1 + state pair that it writes in place, for each pair: bit mask by output */
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
     bool dead;                  /* nothing needs it */
@@ -218,6 +220,7 @@ enum OpFact {
     OP_SHAPE = 4,       /* integer contents follow from dims */
     OP_CONTROL = 8,
     OP_RANDOM = 16,     /* never folded */
+    OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
     OP_APPEND = 32      /* appends to or writes into a state given as input (see `inplace`) */
 };
 typedef struct Lower Lower;
@@ -365,6 +368,9 @@ bool lower_inplace(Lower *l, const Node *n, int input, int output, View *whole);
 typedef struct Kernel Kernel;
 Kernel *kernel_begin(Lower *l, const Node *n, const char *template);
 void kernel_in(Kernel *k, const char *name, View v);
+/* For rows with OP_EPILOGUE, whose kernel makes element (m, n) of its output's last two axes (fuse sees to it that the others
+ * are 1): sets EPILOGUE_BODY (statements) and EPILOGUE (an expression), what the kernel stores for its result RESULT. */
+void kernel_epilogue(Kernel *k, const Node *n, const char *result);
 /* The same for a table of which a launch reads ROWS rows along its first axis at most: only these count as traffic. */
 void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows);
 void kernel_out(Kernel *k, const char *name, View v);

@@ -175,8 +175,10 @@ bool graph_sort(Compilation *c, Graph *g)
         nodes[n] = g->nodes[s.order[n]];
     for (uint32_t n = 1; n <= g->node_count; n++) /* fused_into follows its node */
         s.waits[s.order[n]] = n;
-    for (uint32_t n = 1; n <= g->node_count; n++)
+    for (uint32_t n = 1; n <= g->node_count; n++) {
         nodes[n].fused_into = nodes[n].fused_into ? s.waits[nodes[n].fused_into] : 0;
+        nodes[n].epilogue = nodes[n].epilogue ? s.waits[nodes[n].epilogue] : 0;
+    }
     g->nodes = nodes;
     set_producers(g);
     graph_count_uses(c, g);

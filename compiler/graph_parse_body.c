@@ -382,6 +382,8 @@ static void read_node(Parser *p)
     if (s->failed)
         return;
     p->g->node_count = index;
+    if (n->fused_into && n->fused_into < index) /* behind it: an epilogue */
+        p->g->nodes[n->fused_into].epilogue = index;
     if (n->fused_into == index)
         scan_error(s, "a node is fused into itself");
     if (!raw)

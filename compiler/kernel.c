@@ -20,6 +20,8 @@ struct Kernel {
     bool bytes_given;
 };
 
+Lower *kernel_lower(Kernel *k) { return k->l; }
+
 static const char *type_token(DType t)
 {
     switch (t) {

@@ -54,6 +54,7 @@ uint32_t lower_loop(Lower *l, uint32_t enter);        /* passes/lower_loop.c */
 typedef struct Table { uint32_t buffer; const void *bytes; } Table;
 
 
+Lower *kernel_lower(Kernel *k);
 const char *compute_c(DType t);   /* C type that kernels compute in */
 const char *dtype_token(DType t); /* "F16": the suffix of prelude.h's macros */
 

@@ -15,6 +15,7 @@ typedef struct Builder {
     Text body;
     int temporaries, loads;
     uint32_t loaded[MAX_LOADS]; /* values already read into p0, p1 ... */
+    uint32_t given;          /* value that the kernel has already, in the variable `given` */
 } Builder;
 
 static const char *value_c(Builder *b, uint32_t value);
@@ -121,6 +122,7 @@ static bool fused_here(Builder *b, const Value *v)
 static const char *value_c(Builder *b, uint32_t index)
 {
     const Value *v = &comp(b)->graph.values[index];
+    if (index == b->given) return "given";
     if (value_folded(v) && v->contents_count <= 16) return contents_c(b, v);
     if (v->is_input && v->feed > FEED_TOKEN && v->feed != FEED_CALLER) return feed_c(b, v);
     if (fused_here(b, v)) {
@@ -192,6 +194,41 @@ static void emit(Lower *l, const Node *n, uint32_t index, View out)
         kernel_text(b.kernel, name, lower_c(l, out.dims[k]));
     }
     kernel_launch(b.kernel, grid_for(upper_elements(&b), 128), 1, 1, 128);
+    text_free(&b.body);
+}
+
+/* i0.. of the output from its row m and column n. */
+static const char *matrix_indexes(Builder *b)
+{
+    Text t = { 0 };
+    for (int k = 0; k < b->rank - 1; k++) text_add(&t, "const idx i%d = %s; (void)i%d; ", k, k == b->rank - 2 ? "m" : "0", k);
+    text_add(&t, "const idx i%d = n; (void)i%d; ", b->rank - 1, b->rank - 1);
+    const char *copy = arena_copy(&comp(b)->arena, t.data);
+    text_free(&t);
+    return copy;
+}
+
+void kernel_epilogue(Kernel *k, const Node *n, const char *result)
+{
+    Lower *l = kernel_lower(k);
+    if (!n->epilogue) {
+        kernel_text(k, "EPILOGUE_BODY", "");
+        kernel_text(k, "EPILOGUE", result);
+        return;
+    }
+    const Node *last = &l->c->graph.nodes[n->epilogue];
+    const Value *own = node_output(l->c, n, 0), *out = node_output(l->c, last, 0);
+    Dim dims[MAX_RANK];
+    for (int i = 0; i < out->rank; i++) dims[i] = lower_dim(l, out->dims[i]);
+    Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .given = n->outputs[0] };
+    text_add(&b.body, "%s", matrix_indexes(&b));
+    text_add(&b.body, "const %s given = RND_%s(%s); ", compute_c(own->dtype), dtype_token(storage_type(own->dtype)), result);
+    const char *stored = node_c(&b, last);
+    l->fates[n->epilogue] = (NodeFate){ REAL_FUSED, l->launch_count, NULL };
+    kernel_text(k, "COUNTER", "idx");
+    kernel_text(k, "EPILOGUE_BODY", b.body.data);
+    kernel_text(k, "EPILOGUE", stored);
+    for (int i = 0; i < out->rank; i++) kernel_text(k, arena_text(&l->c->arena, "D%d", i), lower_c(l, dims[i]));
     text_free(&b.body);
 }
 

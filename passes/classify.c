@@ -173,6 +173,36 @@ static void count_position(Compilation *c)
                                               "position := position + %s each step", dim_text(c, c->position_step));
 }
 
+static const Value *tokens_of(Compilation *c)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++)
+        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return &c->graph.values[c->graph.inputs[i]];
+    return NULL;
+}
+
+static bool free_symbol(Compilation *c, Dim d)
+{
+    Sym s;
+    return single_symbol(c, dim_resolve(c, d), &s) && s != c->sequence && s != c->position && s != c->batch;
+}
+
+/* Ones and positions that the device writes have as many rows as the tokens have, and a position for each token, unless the
+ * graph says otherwise. */
+static bool fed_rows(Compilation *c)
+{
+    const Value *t = tokens_of(c);
+    bool good = true;
+    for (uint32_t i = 0; i < c->graph.input_count && t && t->rank >= 2; i++) {
+        const Value *v = &c->graph.values[c->graph.inputs[i]];
+        if ((v->feed != FEED_ONES && v->feed != FEED_POSITION) || v->rank != t->rank) continue;
+        if (free_symbol(c, v->dims[v->rank - 2]))
+            good &= dim_equate(c, NULL, "the device writes a row for each row of tokens", v->dims[v->rank - 2], t->dims[t->rank - 2]);
+        if (v->feed == FEED_POSITION && free_symbol(c, v->dims[v->rank - 1]))
+            good &= dim_equate(c, NULL, "the device writes a position for each token", v->dims[v->rank - 1], t->dims[t->rank - 1]);
+    }
+    return good;
+}
+
 /* An input that the device fills with ones up to the present extent is as long as that extent, unless the graph says
  * otherwise. */
 static bool fed_lengths(Compilation *c)
@@ -267,7 +297,7 @@ bool pass_classify(Compilation *c)
         if (!c->sequence && single_symbol(c, step, &s)) c->sequence = s;
         c->symbols[c->position].slot = 0;
     }
-    if (!fed_lengths(c)) return false;
+    if (!fed_rows(c) || !fed_lengths(c)) return false;
     classify_symbols(c);
     prove_inputs(c);
     return !diag_failed(c);

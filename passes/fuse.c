@@ -75,11 +75,69 @@ static void fuse_node(Compilation *c, uint32_t index, int *leaves, int *members)
     }
 }
 
+/* ---- epilogues: an elementwise group behind a product is computed where the product's kernel has its result */
+
+static uint32_t group_of(Compilation *c, uint32_t node)
+{
+    while (c->graph.nodes[node].fused_into) node = c->graph.nodes[node].fused_into;
+    return node;
+}
+
+/* All that the group reads, but the product's own result, is there before the product is launched. */
+static bool leaves_before(Compilation *c, uint32_t group, uint32_t product)
+{
+    for (uint32_t i = product + 1; i <= group; i++) {
+        const Node *n = &c->graph.nodes[i];
+        if (n->dead || !pointwise(n) || group_of(c, i) != group) continue;
+        if (reads_state(c, n)) return false;
+        for (int k = 0; k < n->input_count; k++) {
+            const Value *v = node_input(c, n, k);
+            uint32_t p = v ? v->producer : 0;
+            if (p > product && !value_folded(v) && group_of(c, p) != group) return false;
+        }
+    }
+    return true;
+}
+
+static bool one_matrix(Compilation *c, const Value *v)
+{
+    if (v->rank < 2 || !(v->dtype == DT_F32 || v->dtype == DT_F16 || v->dtype == DT_BF16)) return false;
+    for (int k = 0; k + 2 < v->rank; k++)
+        for (int j = 1; j < c->signature_count; j++)
+            if (signature_upper(c, &c->signatures[j], v->dims[k]) != 1) return false;
+    return true;
+}
+
+static uint32_t only_consumer(Compilation *c, uint32_t value)
+{
+    for (uint32_t i = c->graph.values[value].producer + 1; i <= c->graph.node_count; i++)
+        for (int k = 0; k < c->graph.nodes[i].input_count && !c->graph.nodes[i].dead; k++)
+            if (c->graph.nodes[i].inputs[k] == value) return i;
+    return 0;
+}
+
+static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves)
+{
+    Node *n = &c->graph.nodes[index];
+    if (n->dead || n->constant || !(n->op->facts & OP_EPILOGUE)) return;
+    const Value *v = node_output(c, n, 0);
+    if (v->uses != 1 || v->is_output || v->state || !one_matrix(c, v)) return;
+    uint32_t consumer = only_consumer(c, n->outputs[0]);
+    if (!consumer || !pointwise(&c->graph.nodes[consumer])) return;
+    uint32_t group = group_of(c, consumer);
+    Node *last = &c->graph.nodes[group];
+    if (!pointwise(last) || last->constant || last->loop != n->loop || leaves[group] > MAX_LEAVES) return;
+    if (!same_dims(c, v, node_output(c, last, 0)) || !leaves_before(c, group, index)) return;
+    last->fused_into = index;
+    n->epilogue = group;
+}
+
 bool pass_fuse(Compilation *c)
 {
     int *leaves = NEW_ARRAY(c, int, c->graph.node_count + 1), *members = NEW_ARRAY(c, int, c->graph.node_count + 1);
     mark_needed(c);
     for (uint32_t i = 1; i <= c->graph.node_count; i++)
         if (!c->graph.nodes[i].dead && pointwise(&c->graph.nodes[i])) fuse_node(c, i, leaves, members);
+    for (uint32_t i = c->graph.node_count; i >= 1; i--) fuse_epilogue(c, i, leaves); /* the last product of a group takes it */
     return true;
 }

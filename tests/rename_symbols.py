@@ -1,6 +1,7 @@
-"""Writes a copy of a model in which every symbol has another, random name and no dim carries a text expression.
+"""Writes a copy of a model in which every symbol has another, random name and no dim carries a text expression. With "each",
+every dim gets a name of its own, so that no two are equal but by what the graph says.
 
-    rename_symbols.py IN.onnx OUT.onnx SEED
+    rename_symbols.py IN.onnx OUT.onnx SEED [each]
 """
 import random
 import re
@@ -10,7 +11,7 @@ import sys
 import onnx
 
 
-def main(source, target, seed):
+def main(source, target, seed, each=""):
     model = onnx.load(source, load_external_data=False)
     rng = random.Random(int(seed))
     names = {}
@@ -22,6 +23,8 @@ def main(source, target, seed):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", old):
             dim.ClearField("dim_param")
             return
+        if each:
+            old = (old, len(names))
         if old not in names:
             names[old] = "q" + "".join(rng.choice(string.ascii_lowercase) for _ in range(12))
         dim.dim_param = names[old]

@@ -1,7 +1,8 @@
 #!/bin/bash
 # run_renamed.sh - a copy of a plain export with all symbols renamed at random, and all text dims dropped, gives the same
 # plan but for names: proofs do not come from spelling. Of every model in MODELS/families such a copy has the same symbols, of
-# the same classes, by the same equations, and the same state axes.
+# the same classes, by the same equations, and the same state axes. With a name of its own for each dim it has as many symbols
+# of each class, but for those that the graph equates, and the same state axes.
 set -uo pipefail
 SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
 BUILD=${BUILD:-$SRC/build}
@@ -44,20 +45,31 @@ classification() {
             return out
         }'
 }
+# Symbols that stand for themselves, by class, and state axes.
+essence() { classification | awk '$1 == "symbol" && $3 != "derived" { count[$3]++ } $1 == "state"
+    END { print "fixed", count["fixed"] + 0, "growing", count["growing"] + 0, "unknown", count["unknown"] + 0, "data", count["data"] + 0 }'; }
+same() { # same FILTER [each]
+    "$python" "$SRC/tests/rename_symbols.py" "$model" "$work/copy.onnx" 1 ${2:+"$2"} &&
+        "$BUILD/gcc-plan" "$model" --dump classify 2>/dev/null | "$1" >"$work/a.txt" &&
+        "$BUILD/gcc-plan" "$work/copy.onnx" --dump signature 2>/dev/null >"$work/b.dump" &&
+        "$BUILD/gcc-plan" "$work/copy.onnx" --dump classify 2>/dev/null | "$1" >"$work/b.txt" &&
+        [ -s "$work/b.dump" ] && [ -s "$work/a.txt" ] && cmp -s "$work/a.txt" "$work/b.txt"
+}
 skipped=0
 families=${MODELS:+$MODELS/families}
 [ -n "$families" ] && [ -d "$families" ] || { echo "skip renamed families: MODELS names no folder with them"; skipped=1; }
 for model in ${families:+"$families"/*/model.onnx}; do
     [ -e "$model" ] || continue
     name=$(basename "$(dirname "$model")")
-    if "$python" "$SRC/tests/rename_symbols.py" "$model" "$work/copy.onnx" 1 &&
-        "$BUILD/gcc-plan" "$model" --dump classify 2>/dev/null | classification >"$work/a.txt" &&
-        "$BUILD/gcc-plan" "$work/copy.onnx" --dump classify 2>/dev/null | classification >"$work/b.txt" &&
-        [ -s "$work/a.txt" ] && cmp -s "$work/a.txt" "$work/b.txt"; then passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "not ok - family $name renamed: $(diff "$work/a.txt" "$work/b.txt" | head -n 4)"
-    fi
+    for kind in "classification" "essence each"; do
+        # shellcheck disable=SC2086
+        if same $kind; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "not ok - family $name renamed, $kind: $(diff "$work/a.txt" "$work/b.txt" | head -n 4)"
+        fi
+    done
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

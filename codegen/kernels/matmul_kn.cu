@@ -75,6 +75,7 @@ KERNEL(KERNEL_BLOCK)
         if (m >= rows || n >= columns) continue;
         ACC v = 0;
         for (int other = 0; other < SLOTS; other++) v += partial[other * MT * LN * V + t];
+        EPILOGUE_BODY
         Y_ST(Y_OFF + Z_Y + m * Y_SM + n * Y_SN, EPILOGUE);
     }
 }

@@ -10,7 +10,7 @@
  *   TYPE V             A's type, and its elements in 16 bytes, or V = 1 when A is not aligned to them
  *   ZP                 0 none: 2^(BITS-1); 1: packed like q, rows of ZP_ROW bytes; 2: values Z[n, g]
  *   G_IDX              1: the block of element k is G[k]
- *   EPILOGUE           expression over v, m, n */
+ *   EPILOGUE           expression over v, m, n, after EPILOGUE_BODY */
 #define MIDDLE ((float)(1 << (BITS - 1)))
 #define PACKED_ZERO(n, g) ((float)((Z[Z_OFF + (n) * ZP_ROW + (g) * BITS / 8] >> ((g) * BITS % 8)) & ((1 << BITS) - 1)))
 #if ZP == 0
@@ -125,6 +125,7 @@ KERNEL(KERNEL_BLOCK)
     const idx m = m0 + LANE % MT, n = n0 + LANE / MT;
     if (LANE < R * MT && m < rows && n < N) {
         const float v = mine;
+        EPILOGUE_BODY
         Y_ST(Y_OFF + Z_Y + m * Y_SM + n, EPILOGUE);
     }
 }

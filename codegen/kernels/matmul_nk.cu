@@ -5,7 +5,7 @@
  * Grid: column tiles / WN, row tiles, batch.
  *   M N K              extents           A_SM B_SN Y_SM Y_SN   strides
  *   Z_A Z_B Z_Y        offsets of batch z, expressions; Z_BEYOND is true for a z beyond the extents
- *   TYPE               F32 F16 BF16      EPILOGUE   expression over v, z, m, n
+ *   TYPE               F32 F16 BF16      EPILOGUE   expression over v, z, m, n, after EPILOGUE_BODY
  *   STREAM             1: B is read once a launch, and constant */
 KERNEL(KERNEL_BLOCK)
 {
@@ -88,6 +88,7 @@ KERNEL(KERNEL_BLOCK)
     const idx m = m0 + LANE % MT, n = n0 + LANE / MT;
     if (LANE < R * MT && m < rows && n < columns) {
         const float v = mine;
+        EPILOGUE_BODY
         Y_ST(Y_OFF + Z_Y + m * Y_SM + n * Y_SN, EPILOGUE);
     }
 }

@@ -215,7 +215,7 @@ static void set_epilogue(Lower *l, const Node *n, Kernel *k)
     }
     if (has_attr(n, "beta") && node_input(c, n, 2)) v = add_bias(l, n, k, v);
     if (has_attr(n, "activation")) v = activated(c, n, v);
-    kernel_text(k, "EPILOGUE", v);
+    kernel_epilogue(k, n, v);
 }
 
 enum { MAX_EXTRAS = 8 };
@@ -313,8 +313,10 @@ void product_lower_any(Lower *l, const Node *n, const Product *p, const ProductT
     const int size = t != DT_F64 && (dtype_is_float(t) || dtype_bits(t) == 8) ? 4 : 8;
     while (rows * vector > 32 || rows * vector * 256 * size > TABLE_BYTES) rows /= 2;
     Kernel *k = begin(l, n, p, "matmul_kn", count, extras, &batch);
-    if (text) kernel_text(k, "EPILOGUE", text->epilogue);
-    else set_epilogue(l, n, k);
+    if (text) {
+        kernel_text(k, "EPILOGUE_BODY", "");
+        kernel_text(k, "EPILOGUE", text->epilogue);
+    } else set_epilogue(l, n, k);
     kernel_int(k, "ZEROS", text && (text->a_zero || text->b_zero));
     if (text) kernel_text(k, "A_ZERO", text->a_zero ? text->a_zero : "0");
     if (text) kernel_text(k, "B_ZERO", text->b_zero ? text->b_zero : "0");
@@ -346,18 +348,18 @@ static void product_lower(Lower *l, Node *n)
     {.domain = "com.microsoft", .name = name_, .since = 1, \
      .schema = "A:T, B:T -> Y:T ; alpha:float=1, transA:int=0, transB:int=0, transBatchA:int=0, transBatchB:int=0 | " \
                "T=f32 f16 bf16 f64", \
-     .shape = matmul_shape, .lower = product_lower}
+     .facts = OP_EPILOGUE, .shape = matmul_shape, .lower = product_lower}
 
 static const OpRow rows[] = {
     {.domain = "", .name = "MatMul", .since = 1, .schema = "A:T, B:T -> Y:T | T=f32 f16 bf16 f64 i32 i64 u32 u64",
-     .shape = matmul_shape, .lower = product_lower},
+     .facts = OP_EPILOGUE, .shape = matmul_shape, .lower = product_lower},
     {.domain = "", .name = "Gemm", .since = 7,
      .schema = "A:T, B:T, C:T? -> Y:T ; alpha:float=1, beta:float=1, transA:int=0, transB:int=0 | T=f32 f16 bf16 f64",
-     .shape = gemm_shape, .lower = product_lower},
+     .facts = OP_EPILOGUE, .shape = gemm_shape, .lower = product_lower},
     {.domain = "com.microsoft", .name = "FusedGemm", .since = 1,
      .schema = "A:T, B:T, C:T? -> Y:T ; alpha:float=1, beta:float=1, transA:int=0, transB:int=0, activation:string='', "
                "activation_alpha:float=0.2, activation_beta:float=0.5, activation_gamma:float? | T=f32 f16 bf16",
-     .shape = gemm_shape, .lower = product_lower},
+     .facts = OP_EPILOGUE, .shape = gemm_shape, .lower = product_lower},
     FUSED("FusedMatMul"),
     FUSED("TransposeMatMul"),
 };

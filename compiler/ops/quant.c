@@ -150,7 +150,7 @@ static void nbits_optional(Lower *l, const Node *n, Kernel *k, const NBits *q)
     kernel_int(k, "G_IDX", node_input(c, n, NB_G_IDX) != NULL);
     if (node_input(c, n, NB_G_IDX)) kernel_in(k, "G", lower_input(l, n, NB_G_IDX));
     if (node_input(c, n, NB_BIAS)) kernel_in(k, "C", lower_input(l, n, NB_BIAS));
-    kernel_text(k, "EPILOGUE", node_input(c, n, NB_BIAS) ? "(v + C_LD(C_OFF + n))" : "v");
+    kernel_epilogue(k, n, node_input(c, n, NB_BIAS) ? "(v + C_LD(C_OFF + n))" : "v");
 }
 
 /* Weights that a lane takes at once: 16 bytes, of one block, and no more than registers hold. */
@@ -545,7 +545,7 @@ static const OpRow rows[] = {
     {.domain = "com.microsoft", .name = "MatMulNBits", .since = 1,
      .schema = "A:T, B:u8, scales:S, zero_points:Z?, g_idx:i32?, bias:T? -> Y:T ; K:int, N:int, bits:int=4, block_size:int, "
                "accuracy_level:int=0, weight_prepacked:int=0 | T=" FLOATS ", S=" FLOATS ", Z=u8 " FLOATS,
-     .shape = nbits_shape, .lower = nbits_lower},
+     .facts = OP_EPILOGUE, .shape = nbits_shape, .lower = nbits_lower},
     {.domain = "com.microsoft", .name = "GatherBlockQuantized", .since = 1,
      .schema = "data:D, indices:I, scales:T, zero_points:D? -> output:T ; bits:int=4, block_size:int=128, gather_axis:int=0, "
                "quantize_axis:int=1 | D=u8 u4 i4, I=i32 i64, T=" FLOATS,
