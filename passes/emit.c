@@ -18,7 +18,7 @@ static void emit_launch(Emitter *e, const Launch *launch)
                              .bytes_fixed = (uint64_t)launch->bytes_fixed, .bytes_row = (uint64_t)launch->bytes_row };
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *a = &launch->args[i];
-        plan_arg_record arg = { .kind = PLAN_ARG_I64, .value = (uint64_t)a->value };
+        plan_arg_record arg = { .kind = PLAN_ARG_ITERATION, .value = (uint64_t)a->value };
         if (!a->literal) arg = (plan_arg_record){ .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
         plan_writer_add(e->w, PLAN_SECTION_ARGS, &arg);
     }
@@ -225,6 +225,7 @@ static bool emit_plan(Emitter *e)
     emit_states(e);
     emit_regions(e);
     for (int j = 0; j < c->signature_count; j++) emit_signature(e, &c->signatures[j]);
+    emit_graph(e);
     emit_model(e);
     emit_metadata(e);
     emit_weights(e);

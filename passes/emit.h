@@ -23,6 +23,8 @@ void emit_bindings(Emitter *e, const Signature *s, plan_signature_record *r);
 void emit_nodes(Emitter *e, const Signature *s, plan_signature_record *r);
 void emit_values(Emitter *e, const Signature *s, plan_signature_record *r);
 void emit_expr(Emitter *e, Dim d, uint32_t *first, uint32_t *count);
+/* emit_graph.c: the graph, for the proof checker. */
+void emit_graph(Emitter *e);
 uint32_t proof_record(uint32_t proof); /* 1-based -> record, NONE for 0 */
 
 #endif

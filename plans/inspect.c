@@ -20,6 +20,8 @@ static const char help[] =
     "  --memory              every region and buffer: offset, size, lifetime; peak and lower bound\n"
     "  --why NAME            the chain of facts behind a symbol, input, output, state, value or node, and how\n"
     "                        it is realised; NAME[AXIS] for one dim; may be repeated\n"
+    "  --check-proofs        check what is claimed of values, symbols and states against every node, anew\n"
+    "  --audit               every launch with its contract, and how each clause was established\n"
     "  --json                every fact, for programs\n"
     "  --text                the plan as text that --assemble turns back into the same bytes\n"
     "  --assemble FILE       make a plan from text (\"-\": standard input); it is not validated\n"
@@ -31,7 +33,7 @@ static const char help[] =
     "\n"
     "Exit status: 0, 1 when the file or the answer is bad, 2 when the command line is.\n";
 
-enum mode { MODE_SUMMARY, MODE_MEMORY, MODE_WHY, MODE_JSON, MODE_TEXT, MODE_ASSEMBLE, MODE_REQUIRE };
+enum mode { MODE_SUMMARY, MODE_MEMORY, MODE_WHY, MODE_JSON, MODE_TEXT, MODE_ASSEMBLE, MODE_REQUIRE, MODE_PROOFS, MODE_AUDIT };
 
 typedef struct options {
     enum mode mode;
@@ -70,6 +72,8 @@ static const char *value_of(const char *option, int argc, char **argv, int *i, i
 static int parse_flag(options *o, const char *argument) {
     static const char single[] = "--require-single-segment";
     if (strcmp(argument, "--memory") == 0) return set_mode(o, MODE_MEMORY);
+    if (strcmp(argument, "--check-proofs") == 0) return set_mode(o, MODE_PROOFS);
+    if (strcmp(argument, "--audit") == 0) return set_mode(o, MODE_AUDIT);
     if (strcmp(argument, "--json") == 0) return set_mode(o, MODE_JSON);
     if (strcmp(argument, "--text") == 0) return set_mode(o, MODE_TEXT);
     if (strncmp(argument, single, strlen(single)) == 0) {
@@ -229,7 +233,10 @@ static int print_for_people(const options *o, plan_view *v) {
     int status = 0;
     if (!strings) return complain(o->file, "no memory");
     if (o->mode == MODE_MEMORY) status = plan_report_memory(v, stdout) ? complain(o->file, "no memory") : 0;
-    else if (o->mode == MODE_WHY) status = why(o, v);
+    else if (o->mode == MODE_PROOFS || o->mode == MODE_AUDIT) {
+        status = o->mode == MODE_PROOFS ? plan_report_proofs(v, stdout) : plan_report_audit(v, stdout);
+        if (status == 2) status = complain(o->file, "no memory");
+    } else if (o->mode == MODE_WHY) status = why(o, v);
     else if (o->mode == MODE_REQUIRE) status = require_single(o, v);
     else plan_report_summary(v, o->file, stdout);
     free(strings);

@@ -16,6 +16,13 @@ int plan_report_why(const plan_view *view, const char *name, FILE *out);
 /* json.c: every fact. */
 void plan_report_json(const plan_view *view, const char *file_name, FILE *out);
 
+/* proofs.c: that the claimed dims, contents, classes and state pairs fit the graph. 0: they do, 1: they do not, or an operator
+ * without a rule stands in the way of a growing dim, 2 without memory. */
+int plan_report_proofs(const plan_view *view, FILE *out);
+/* audit.c: each launch's contract and how each clause of it was established. 0: all are, 1: one is assumed or fails, 2
+ * without memory. */
+int plan_report_audit(const plan_view *view, FILE *out);
+
 /* show.c: pieces that these share. */
 const char *plan_show_bytes(uint64_t bytes, char text[static 24]);  /* "4.1 MB" */
 void plan_show_expr(const plan_view *view, uint32_t first, uint32_t count, FILE *out); /* "past + seq" */

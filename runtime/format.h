@@ -55,7 +55,9 @@ enum plan_section_id {
     PLAN_SECTION_MODULES = 13, PLAN_SECTION_LAUNCHES = 14, PLAN_SECTION_ARGS = 15, PLAN_SECTION_ACCESSES = 16,
     PLAN_SECTION_EDGES = 17, PLAN_SECTION_SEGMENTS = 18, PLAN_SECTION_SEAMS = 19, PLAN_SECTION_PROOFS = 20,
     PLAN_SECTION_NODES = 21, PLAN_SECTION_VALUES = 22, PLAN_SECTION_WEIGHT_REFS = 23, PLAN_SECTION_BUFFERS = 24,
-    PLAN_SECTION_METADATA = 25, PLAN_SECTION_CODE = 26, PLAN_SECTION_WEIGHTS = 27, PLAN_SECTION_END = 28
+    PLAN_SECTION_GRAPH_NODES = 25, PLAN_SECTION_GRAPH_VALUES = 26, PLAN_SECTION_GRAPH_LINKS = 27,
+    PLAN_SECTION_GRAPH_TERMS = 28,
+    PLAN_SECTION_METADATA = 29, PLAN_SECTION_CODE = 30, PLAN_SECTION_WEIGHTS = 31, PLAN_SECTION_END = 32
 };
 
 /* Regions, in this order. `load` lives from plan_load until the load signature has run, then it is freed.
@@ -77,13 +79,16 @@ enum plan_symbol_class { PLAN_SYMBOL_FIXED = 0, PLAN_SYMBOL_RANGED = 1, PLAN_SYM
 enum plan_signature_kind { PLAN_SIGNATURE_LOAD = 0, PLAN_SIGNATURE_DECODE = 1, PLAN_SIGNATURE_PREFILL = 2,
                            PLAN_SIGNATURE_MAIN = 3 };
 enum plan_binding_kind { PLAN_BINDING_INPUT = 0, PLAN_BINDING_OUTPUT = 1 };
-enum plan_arg_kind { PLAN_ARG_POINTER = 0, PLAN_ARG_I64 = 1, PLAN_ARG_F32 = 2 };
+enum plan_arg_kind { PLAN_ARG_POINTER = 0, PLAN_ARG_I64 = 1, PLAN_ARG_F32 = 2,
+                     PLAN_ARG_ITERATION = 3 /* an i64: which iteration of a launch loop this launch is; no length */ };
 enum plan_access_mode { PLAN_ACCESS_READ = 1, PLAN_ACCESS_WRITE = 2, PLAN_ACCESS_BOTH = 3 };
 enum plan_expr_op { PLAN_EXPR_CONST = 0, PLAN_EXPR_SYMBOL = 1, PLAN_EXPR_ADD = 2, PLAN_EXPR_MUL = 3,
                     PLAN_EXPR_FLOORDIV = 4, PLAN_EXPR_CEILDIV = 5, PLAN_EXPR_MOD = 6, PLAN_EXPR_MIN = 7, PLAN_EXPR_MAX = 8 };
 enum plan_realised { PLAN_REALISED_LAUNCH = 0, PLAN_REALISED_VIEW = 1, PLAN_REALISED_FOLDED = 2, PLAN_REALISED_FUSED = 3,
                      PLAN_REALISED_LOAD = 4, PLAN_REALISED_UNUSED = 5 };
 
+enum plan_graph_kind { PLAN_GRAPH_MADE = 0, PLAN_GRAPH_INPUT = 1, PLAN_GRAPH_STATE = 2, PLAN_GRAPH_CONSTANT = 3 };
+enum plan_graph_known { PLAN_GRAPH_NO_RANK = 0, PLAN_GRAPH_DIMS = 1, PLAN_GRAPH_CONTENTS = 2 };
 enum plan_state_update { PLAN_STATE_APPENDED = 0, PLAN_STATE_IN_PLACE = 1, PLAN_STATE_COPIED = 2 };
 /* Why a segment ends: a closed list. */
 enum plan_seam_reason {
@@ -236,6 +241,27 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     F(uint32_t, INDEX, signature) /* NONE: shared by all */ \
     F(uint32_t, INT, first) F(uint32_t, INT, last) F(uint32_t, INT, reserved) \
     F(uint64_t, INT, offset) F(uint64_t, INT, bytes)
+/* The graph itself, once for a plan: what is claimed of each value, for `plan-inspect --check-proofs`.
+ * graph_nodes: in topological order, after control flow was expanded */
+#define PLAN_RECORD_GRAPH_NODE(F) \
+    F(uint32_t, STR, name) F(uint32_t, STR, op) /* as in nodes */ \
+    F(uint32_t, STR, attributes) /* "axis=1 perm=0,2,1,3": all that have a value, defaults too */ \
+    F(uint32_t, FIRST, input) F(uint32_t, COUNT, input_count) \
+    F(uint32_t, FIRST, output) F(uint32_t, COUNT, output_count) \
+    F(uint32_t, INT, reserved)
+/* graph_values: dims and integer contents over the symbols that are not derived; dims of inputs as declared */
+#define PLAN_RECORD_GRAPH_VALUE(F) \
+    F(uint32_t, STR, name) F(uint32_t, ENUM, dtype) \
+    F(uint32_t, ENUM, kind)      /* enum plan_graph_kind */ \
+    F(uint32_t, ENUM, known)     /* enum plan_graph_known: what is said of it */ \
+    F(uint32_t, FIRST, dim) F(uint32_t, COUNT, dim_count) \
+    F(uint32_t, FIRST, content) F(uint32_t, COUNT, content_count)
+/* graph_links: the inputs and outputs of nodes */
+#define PLAN_RECORD_GRAPH_LINK(F) \
+    F(uint32_t, INDEX, value)    /* in graph_values; NONE: absent */
+/* graph_terms: a dim, or an element of integer contents */
+#define PLAN_RECORD_GRAPH_TERM(F) \
+    F(uint32_t, FIRST, expr) F(uint32_t, COUNT, expr_count)
 /* weight_refs: with --weights=reference, where the bytes of region weights come from */
 #define PLAN_RECORD_WEIGHT_REF(F) \
     F(uint32_t, STR, file)       /* inside the model's folder; "": the bytes are in section `weights` at file_offset */ \
@@ -272,6 +298,10 @@ PLAN_STRUCT(NODE, node, 24)
 PLAN_STRUCT(VALUE, value, 32)
 PLAN_STRUCT(WEIGHT_REF, weight_ref, 40)
 PLAN_STRUCT(BUFFER, buffer, 40)
+PLAN_STRUCT(GRAPH_NODE, graph_node, 32)
+PLAN_STRUCT(GRAPH_VALUE, graph_value, 32)
+PLAN_STRUCT(GRAPH_LINK, graph_link, 4)
+PLAN_STRUCT(GRAPH_TERM, graph_term, 8)
 
 /* 64-bit checksum of BYTES: see FORMAT.md. Any single flipped byte changes it. */
 uint64_t plan_checksum(const void *bytes, uint64_t size);

@@ -27,7 +27,8 @@ LIST(symbol_class, {PLAN_SYMBOL_FIXED, "fixed"}, {PLAN_SYMBOL_RANGED, "ranged"},
 LIST(signature_kind, {PLAN_SIGNATURE_LOAD, "load"}, {PLAN_SIGNATURE_DECODE, "decode"},
      {PLAN_SIGNATURE_PREFILL, "prefill"}, {PLAN_SIGNATURE_MAIN, "main"})
 LIST(binding_kind, {PLAN_BINDING_INPUT, "input"}, {PLAN_BINDING_OUTPUT, "output"})
-LIST(arg_kind, {PLAN_ARG_POINTER, "pointer"}, {PLAN_ARG_I64, "i64"}, {PLAN_ARG_F32, "f32"})
+LIST(arg_kind, {PLAN_ARG_POINTER, "pointer"}, {PLAN_ARG_I64, "i64"}, {PLAN_ARG_F32, "f32"},
+     {PLAN_ARG_ITERATION, "iteration"})
 LIST(access_mode, {PLAN_ACCESS_READ, "read"}, {PLAN_ACCESS_WRITE, "write"}, {PLAN_ACCESS_BOTH, "both"})
 LIST(expr_op, {PLAN_EXPR_CONST, "const"}, {PLAN_EXPR_SYMBOL, "symbol"}, {PLAN_EXPR_ADD, "add"},
      {PLAN_EXPR_MUL, "mul"}, {PLAN_EXPR_FLOORDIV, "floordiv"}, {PLAN_EXPR_CEILDIV, "ceildiv"},
@@ -39,6 +40,9 @@ LIST(seam_reason, {PLAN_SEAM_CONTROL_FLOW, "control_flow"}, {PLAN_SEAM_DATA_EXTE
      {PLAN_SEAM_REQUESTED, "requested"})
 LIST(realised, {PLAN_REALISED_LAUNCH, "launch"}, {PLAN_REALISED_VIEW, "view"}, {PLAN_REALISED_FOLDED, "folded"},
      {PLAN_REALISED_FUSED, "fused"}, {PLAN_REALISED_LOAD, "load"}, {PLAN_REALISED_UNUSED, "unused"})
+
+LIST(graph_kind, {PLAN_GRAPH_MADE, "made"}, {PLAN_GRAPH_INPUT, "input"}, {PLAN_GRAPH_STATE, "state"}, {PLAN_GRAPH_CONSTANT, "constant"})
+LIST(graph_known, {PLAN_GRAPH_NO_RANK, "nothing"}, {PLAN_GRAPH_DIMS, "dims"}, {PLAN_GRAPH_CONTENTS, "contents"})
 
 #define TO(section) PLAN_SECTION_##section, 0, NULL
 #define MAYBE(section) PLAN_SECTION_##section, 1, NULL
@@ -91,6 +95,15 @@ LIST(realised, {PLAN_REALISED_LAUNCH, "launch"}, {PLAN_REALISED_VIEW, "view"}, {
 #define T_value_buffer MAYBE(BUFFERS)
 #define T_value_proof MAYBE(PROOFS)
 #define T_weight_ref_region NAMED(region)
+#define T_graph_node_input TO(GRAPH_LINKS)
+#define T_graph_node_output TO(GRAPH_LINKS)
+#define T_graph_value_dtype NAMED(dtype)
+#define T_graph_value_kind NAMED(graph_kind)
+#define T_graph_value_known NAMED(graph_known)
+#define T_graph_value_dim TO(GRAPH_TERMS)
+#define T_graph_value_content TO(GRAPH_TERMS)
+#define T_graph_link_value MAYBE(GRAPH_VALUES)
+#define T_graph_term_expr TO(EXPRS)
 #define T_buffer_region NAMED(region)
 #define T_buffer_signature MAYBE(SIGNATURES)
 
@@ -176,6 +189,18 @@ FIELDS(WEIGHT_REF)
 #undef RECORD
 #define RECORD buffer
 FIELDS(BUFFER)
+#undef RECORD
+#define RECORD graph_node
+FIELDS(GRAPH_NODE)
+#undef RECORD
+#define RECORD graph_value
+FIELDS(GRAPH_VALUE)
+#undef RECORD
+#define RECORD graph_link
+FIELDS(GRAPH_LINK)
+#undef RECORD
+#define RECORD graph_term
+FIELDS(GRAPH_TERM)
 #undef RECORD
 
 #define RECORDS(ID, section, UPPER, lower) \

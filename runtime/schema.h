@@ -34,6 +34,10 @@
     R(VALUES, values, VALUE, value) \
     R(WEIGHT_REFS, weight_refs, WEIGHT_REF, weight_ref) \
     R(BUFFERS, buffers, BUFFER, buffer) \
+    R(GRAPH_NODES, graph_nodes, GRAPH_NODE, graph_node) \
+    R(GRAPH_VALUES, graph_values, GRAPH_VALUE, graph_value) \
+    R(GRAPH_LINKS, graph_links, GRAPH_LINK, graph_link) \
+    R(GRAPH_TERMS, graph_terms, GRAPH_TERM, graph_term) \
     B(METADATA, metadata) \
     B(CODE, code) \
     B(WEIGHTS, weights)

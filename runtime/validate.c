@@ -380,10 +380,23 @@ static plan_status check_weight_refs(const plan_view *v, const plan_report *r) {
     return PLAN_OK;
 }
 
+/* Whether nodes come in order is the proof checker's question: nothing else reads the graph. */
+static plan_status check_graph(const plan_view *v, const plan_report *r) {
+    for (uint32_t i = 0; i < v->graph_term_count; i++) {
+        plan_status status = check_expr(v, r, "graph_terms", i, v->graph_terms[i].expr, v->graph_terms[i].expr_count);
+        if (status) return status;
+    }
+    for (uint32_t i = 0; i < v->graph_value_count; i++)
+        if (v->graph_values[i].dim_count > PLAN_RANK_LIMIT)
+            return plan_view_fail(r, "graph_values[%" PRIu32 "].dim_count: expected at most %d, found %" PRIu32, i,
+                                  PLAN_RANK_LIMIT, v->graph_values[i].dim_count);
+    return PLAN_OK;
+}
+
 plan_status plan_view_validate(const plan_view *v, const plan_report *r) {
     static plan_status (*const checks[])(const plan_view *, const plan_report *) = {
         check_regions, check_model, check_symbols, check_boxes_and_dims, check_bindings_and_states,
-        check_code, check_launches, check_signatures, check_buffers, check_proofs, check_weight_refs,
+        check_code, check_launches, check_signatures, check_buffers, check_proofs, check_graph, check_weight_refs,
         check_weights};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         plan_status status = checks[i](v, r);

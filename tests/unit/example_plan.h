@@ -133,6 +133,23 @@ static void add_signature(plan_writer *w, uint32_t kind, const char *name, int s
     plan_writer_add(w, PLAN_SECTION_SIGNATURES, &s);
 }
 
+/* A node whose second input is absent, and its two values: one with contents. */
+static void add_graph(plan_writer *w) {
+    plan_graph_term_record one = {0, 1}, total = {1, 3};
+    plan_writer_add(w, PLAN_SECTION_GRAPH_TERMS, &one);
+    plan_writer_add(w, PLAN_SECTION_GRAPH_TERMS, &total);
+    for (int i = 2; i < 10; i++) plan_writer_add(w, PLAN_SECTION_GRAPH_TERMS, &one);
+    plan_graph_value_record values[] = {
+        {plan_writer_string(w, "attention_mask"), PLAN_I64, PLAN_GRAPH_INPUT, PLAN_GRAPH_CONTENTS, 0, 1, 1, 1},
+        {plan_writer_string(w, "scores_0"), PLAN_F32, PLAN_GRAPH_MADE, PLAN_GRAPH_DIMS, 0, 2, 0, 0}};
+    for (size_t i = 0; i < 2; i++) plan_writer_add(w, PLAN_SECTION_GRAPH_VALUES, &values[i]);
+    plan_graph_link_record links[] = {{0}, {PLAN_NONE}, {1}};
+    for (size_t i = 0; i < 3; i++) plan_writer_add(w, PLAN_SECTION_GRAPH_LINKS, &links[i]);
+    plan_graph_node_record node = {plan_writer_string(w, "layers.0/scores"), plan_writer_string(w, "MatMul-13"),
+                                   plan_writer_string(w, "axis=1 perm=0,2,1,3"), 0, 2, 2, 1, 0};
+    plan_writer_add(w, PLAN_SECTION_GRAPH_NODES, &node);
+}
+
 /* The whole plan, not yet written. */
 static plan_writer *build(void) {
     static uint8_t weights[1000];
@@ -150,6 +167,7 @@ static plan_writer *build(void) {
     add_kernels(w);
     add_signature(w, PLAN_SIGNATURE_DECODE, "decode", 1, UINT64_C(0x1111222233334444));
     add_signature(w, PLAN_SIGNATURE_PREFILL, "prefill", 2, UINT64_C(0x5555666677778888));
+    add_graph(w);
     plan_writer_bytes(w, PLAN_SECTION_WEIGHTS, weights, 500);
     plan_writer_bytes(w, PLAN_SECTION_WEIGHTS, weights + 500, 500);
     plan_writer_align(w, PLAN_SECTION_WEIGHTS);

@@ -194,7 +194,7 @@ static void test_structure(void) {
     expect_patched("magic", 0, 0, 8, "prefix.magic: not a plan; expected \"gccplan\" at the start");
     expect_patched("table offset", 24, 128, 8, "prefix.table_offset: expected 64, found 128");
     expect_patched("reserved words", 48, 1, 8, "prefix.reserved: expected 0, found another value");
-    expect_patched("unknown required section", 64 + 26 * 40, 99, 4,
+    expect_patched("unknown required section", 64 + 30 * 40, 99, 4,
                    "section 99: a required section that this library does not know");
     expect_patched("sections out of order", models, 1, 4, "table[1].id: expected above 1, found 1");
     expect_patched("flags of a known section", models + 4, 3, 4, "model.flags: expected 1, found 3");
@@ -287,7 +287,7 @@ static const struct {
     {"launches[0]", "grid_x", "2147483648", "launches[0].grid_x: expected 1 to 2147483647, found 2147483648"},
     {"launches[0]", "arg_count", "2", "launches[0].arg_count: expected 3 for kernel 'gemv_0', found 2"},
     {"launches[5]", "arg", "8", "launches[5].arg: expected a run inside the 8 records of args, found 1 from 8"},
-    {"args[0]", "kind", "3", "args[0].kind: expected a known arg_kind, found 3"},
+    {"args[0]", "kind", "4", "args[0].kind: expected a known arg_kind, found 4"},
     {"args[0]", "region", "7", "args[0].region: expected a known region, found 7"},
     {"args[0]", "value", "0x1001", "args[0].value: expected inside the 4096 bytes of region weights, found 0 bytes at 4097"},
     {"args[2]", "value", "0x100000000", "args[2].value: expected 32 bits, found 0x100000000"},
@@ -309,6 +309,19 @@ static const struct {
     {"buffers[0]", "offset", "1793", "buffers[0].offset: expected inside the 2048 bytes of region arena, found 256 bytes at 1793"},
     {"buffers[1]", "first", "3", "buffers[1].last: expected at least 3, found 2"},
     {"buffers[1]", "last", "3", "buffers[1].last: expected below 3, found 3"},
+    {"graph_nodes[0]", "input", "2", "graph_nodes[0].input: expected a run inside the 3 records of graph_links, found 2 from 2"},
+    {"graph_nodes[0]", "output_count", "2", "graph_nodes[0].output: expected a run inside the 3 records of graph_links, found 2 from 2"},
+    {"graph_nodes[0]", "output_count", "1 reserved=1", "graph_nodes[0].reserved: expected 0, found 1"},
+    {"graph_values[0]", "kind", "4", "graph_values[0].kind: expected a known graph_kind, found 4"},
+    {"graph_values[0]", "known", "3", "graph_values[0].known: expected a known graph_known, found 3"},
+    {"graph_values[1]", "dtype", "8", "graph_values[1].dtype: expected a known dtype, found 8"},
+    {"graph_values[1]", "content", "11", "graph_values[1].content: expected a run inside the 10 records of graph_terms, found 0 from 11"},
+    {"graph_values[1]", "dim_count", "9", "graph_values[1].dim_count: expected at most 8, found 9"},
+    {"graph_links[0]", "value", "2", "graph_links[0].value: expected an index below 2 in graph_values, found 2"},
+    {"graph_links[1]", "value", "0", ""},
+    {"graph_terms[1]", "expr_count", "0", "graph_terms[1].expr: expected a postfix expression, found that it is empty"},
+    {"graph_terms[1]", "expr", "4", "graph_terms[1].expr: expected a run inside the 5 records of exprs, found 3 from 4"},
+    {"args[1]", "kind", "iteration", ""},
     {"buffers[1]", "signature", "2", "buffers[1].signature: expected an index below 2 in signatures, found 2"},
     {"weights", NULL, "weight_refs[0] file=\"w.data\" region=arena\nweights 1224", "weight_refs[0].region: expected weights or load, found arena"},
     {"weights", NULL, "weight_refs[0] file=\"/etc/x\"\nweights 1224", "weight_refs[0].file: expected a file inside the model's folder, found '/etc/x'"},
@@ -316,7 +329,7 @@ static const struct {
     {"weights", NULL, "weight_refs[0] file=\"w\" bytes=1001\nweights 1224", "weight_refs[0].region_offset: expected inside the 1000 initialised bytes of region weights, found 1001 bytes at 0"},
     {"weights", NULL, "weight_refs[0] file=\"w\" bytes=1 file_offset=9223372036854775807\nweights 1224", "weight_refs[0].file_offset: expected an end below 2^63, found 1 bytes at 9223372036854775807"},
     {"weights", NULL, "weight_refs[0] file=\"\" bytes=2 file_offset=1223\nweights 1224", "weight_refs[0].file_offset: expected inside the 1224 bytes of section weights, found 2 bytes at 1223"},
-    {"weights", NULL, "section[28] 0\nweights 1224", ""},
+    {"weights", NULL, "section[32] 0\nweights 1224", ""},
     {"weights", NULL, "weight_refs[0] file=\"a..b/w\" bytes=1 file_offset=9999\nweight_refs[1] file=\"\" bytes=1 file_offset=1223\nweights 1224", ""},
 };
 
@@ -342,7 +355,7 @@ static const struct {
     {"plan 1\nmetadata 1\n  0011\n", "3:5: expected 1 bytes, found more"},
     {"plan 1\nmetadata 2\n  00 11\n", "3:6: expected the end of the line, found '1'"},
     {"plan 1\nmetadata 2\n  zeros 3\n", "3:9: expected a number of at most 2, found a larger one"},
-    {"plan 1\nsection[27] 0\n", "2:12: expected a section number from 28 on"},
+    {"plan 1\nsection[31] 0\n", "2:12: expected a section number from 32 on"},
 };
 
 static void test_bad_records(void) {
@@ -386,7 +399,7 @@ static void test_round_trip(void) {
     ((plan_signature_record *)plan_writer_record(w, PLAN_SECTION_SIGNATURES, 0))->name = copy;
     ((plan_signature_record *)plan_writer_record(w, PLAN_SECTION_SIGNATURES, 1))->name = tail;
     plan_writer_bytes(w, 40, "later", 5);
-    plan_writer_zeros(w, 30, 0);
+    plan_writer_zeros(w, 34, 0);
     void *odd = NULL;
     uint64_t odd_size;
     check(!plan_writer_write_memory(w, &odd, &odd_size, message, sizeof message), "an optional section is written", message);
