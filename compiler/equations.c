@@ -110,6 +110,9 @@ static void eliminate(Compilation *c, Sym s, Dim by, uint32_t node, const char *
     y->solved_by = node;
     y->solved_rule = rule;
     dims_of(c)->epoch++;
+    for (Sym other = 1; other <= c->symbol_count; other++) /* what is eliminated stays in terms of what is free */
+        if (c->symbols[other].equals && dim_mentions(c, c->symbols[other].equals, s))
+            c->symbols[other].equals = dim_substitute(c, c->symbols[other].equals, s, by);
 }
 
 typedef enum Outcome { HOLDS, SOLVED, WAITS, FAILS } Outcome;

@@ -312,8 +312,24 @@ static void fill_launch(Kernel *k, Launch *launch, bool extents)
     launch->accesses[k->operand_count] = (Access){ b, 1, 0, 8 * (int64_t)slot_count(l->c) };
 }
 
+/* Whether no element of any result exists: then there is nothing to launch. */
+static bool makes_nothing(Kernel *k)
+{
+    bool writes = false;
+    for (int i = 0; i < k->operand_count; i++) {
+        if (k->operands[i].mode == 1) continue;
+        writes = true;
+        if (view_span(k->l, &k->operands[i].view, true) != 0) return false;
+    }
+    return writes;
+}
+
 void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, int block)
 {
+    if (makes_nothing(k)) {
+        text_free(&k->macros);
+        return;
+    }
     if (grid_x < 1 || grid_y < 1 || grid_z < 1 || block < 32 || block > 1024 || block % 32)
         fault("lower", "kernel %s: grid %lld x %lld x %lld, block %d", k->template, (long long)grid_x, (long long)grid_y, (long long)grid_z, block);
     if (k->l->guarded) kernel_dim(k, "GP_TRIP", k->l->guard_trip);

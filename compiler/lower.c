@@ -156,6 +156,13 @@ static View weight_view(Lower *l, uint32_t index)
     return view_dense_new(l, v->weights, v->dtype, v->rank, v->dims);
 }
 
+static bool nothing_in(Lower *l, const Value *v)
+{
+    for (int k = 0; k < v->rank; k++)
+        if (lower_upper(l, lower_dim(l, v->dims[k])) == 0) return true;
+    return false;
+}
+
 View lower_value(Lower *l, uint32_t index)
 {
     const Value *v = &l->c->graph.values[index];
@@ -164,6 +171,7 @@ View lower_value(Lower *l, uint32_t index)
     else if (v->is_input && v->state) l->views[index] = state_view(l, (int)v->state - 1, false);
     else if (v->is_input && (v->feed == FEED_CALLER || v->feed == FEED_TOKEN))
         l->views[index] = view_dense_new(l, io_buffer(l, index), storage_type(v->dtype), v->rank, v->dims);
+    else if (nothing_in(l, v)) l->views[index] = lower_temporary(l, v->name, v->dtype, v->rank, v->dims); /* nobody had to make it */
     else lower_materialise(l, index);
     if (!l->views[index].buffer) fault("lower", "value '%s' has no memory", v->name);
     return l->views[index];

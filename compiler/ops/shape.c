@@ -276,8 +276,8 @@ static bool reshape_infer(Compilation *c, Node *n, Dim total, Dim rest, Dim *out
         node_error(c, n, "%lld elements cannot be divided by %lld", (long long)vt, (long long)vr);
         return false;
     }
-    *out = dim_op(c, DIM_FLOORDIV, total, rest);
-    return true;
+    *out = dim_symbol(c, sym_new(c, NULL, false)); /* the product stays, so the quotient is exact */
+    return dim_equate(c, n, "reshape keeps the product", dim_mul(c, *out, rest), total);
 }
 
 static bool reshape_solve(Compilation *c, Node *n, const Value *x, int rank, Dim *dims, int infer)
