@@ -103,7 +103,7 @@ static const char macros[] =
     "#define KERNEL_NAME sum_%d\n#define KERNEL_BLOCK 64\n#define EXTENTS\n#define M 1\n#define N 8\n#define K %d\n"
     "#define A_LD(i) LD_F32(A, i)\n#define B_LD(i) LD_F32(B, i)\n#define Y_ST(i, v) ST_F32(Y, i, v)\n"
     "#define A_OFF 0\n#define B_OFF 0\n#define Y_OFF 0\n#define A_SM 0\n#define A_SK 1\n#define B_SK 8\n#define B_SN 1\n"
-    "#define Y_SM 0\n#define Y_SN 1\n#define Z_A 0\n#define Z_B 0\n#define Z_Y 0\n#define Z_BEYOND 0\n#define EPILOGUE v\n"
+    "#define Y_SM 0\n#define Y_SN 1\n#define Z_A 0\n#define Z_B 0\n#define Z_Y 0\n#define Z_BEYOND 0\n#define EPILOGUE_BODY\n#define EPILOGUE v\n"
     "#define ACC float\n#define FMA_ACC(a, b, c) FMAF(a, b, c)\n#define V 1\n#define MT 1\n#define LN 8\n"
     "#define KERNEL_PARAMS const float *A, const float *B, float *Y\n"
     "#define KERNEL_UNPACK (const float *)gp_args[0], (const float *)gp_args[1], (float *)gp_args[2]\n%s";
