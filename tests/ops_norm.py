@@ -59,7 +59,7 @@ def softmaxes(dtype):
 
 
 def vectors():
-    """facts/operators.md section D; also in tests/vectors/norm.txt."""
+    """small vectors with known answers."""
     x, ones = np.array([[[1, 2, 3, 4]]], np.float32), Const(np.ones(4, np.float32))
     skip = np.array([[[1, 0, -1, 0]]], np.float32)
     yield Case("vector_skip_rms", "SkipSimplifiedLayerNormalization", [("x", x), ("skip", skip), ones], ["y", "", "", "sum"], {"epsilon": 1e-5},
