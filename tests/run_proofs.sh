@@ -147,7 +147,7 @@ audit "set|args[1]|kind|iteration;set|args[1]|region|weights;set|args[1]|value|0
 audit "set|args[0]|region|io;set|args[0]|value|0x300" "named places: expected an access for argument 0"
 audit "set|accesses[1]|offset|1" "named places"
 audit "set|accesses[0]|mode|write" "named places: expected no write to region weights|named places"
-audit "set|edges[0]|to|213" "order: expected a path of edges"
+audit "set|edges[0]|to|190" "order: expected a path of edges"
 audit "set|accesses[2]|mode|read" "life: expected|order"
 [ $((passed + failed)) -gt 0 ] || failed=1
 echo "$passed passed, $failed failed, $skipped skipped"
