@@ -10,7 +10,7 @@
 # Tests of an NVIDIA GPU (suite gpu, tests/gpu.sh) count as skipped where there is none.
 set -uo pipefail
 SRC=$(cd "$(dirname "$0")/.." && pwd)
-export SRC
+export SRC srcdir=$SRC
 standalone=
 if [ -z "${BUILD:-}" ]; then
     standalone=1
