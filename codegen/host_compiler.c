@@ -141,8 +141,15 @@ static void report_messages(const Work *w, const char *compiler, int status, Cod
 {
     size_t size = 0;
     char *text = read_file(w->messages, &size);
-    /* Messages about the source name it; without one the compiler itself is at fault (no linker, full disk). */
-    const bool ours = text && strstr(text, "<stdin>:");
+    static const char *const full[] = {"No space left", "File too large", "File size limit", "file truncated", "Disk quota"};
+    for (size_t i = 0; text && i < COUNT_OF(full); i++)
+        if (strstr(text, full[i])) {
+            code_error(r, OTHER_FOLDER, "there is no room for the C compiler's files in '%s': %.300s", w->folder, strstr(text, full[i]));
+            free(text);
+            return;
+        }
+    /* Messages about the source name it; without one the compiler itself is at fault. Signals leave half a message. */
+    const bool ours = text && strstr(text, "<stdin>:") && strstr(text, "error:");
     const char *first = text ? strstr(text, "error") : NULL;
     while (first && first > text && first[-1] != '\n') first--;
     code_error(r, ours ? NULL : OTHER_COMPILER, "the C compiler '%s' failed (exit status %d): %.3000s", compiler, status,

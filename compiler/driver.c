@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* What passes need, make and break. */
@@ -34,10 +35,34 @@ static bool resolve_nodes(Compilation *c)
 }
 
 /* Reading, the operator of every node, and what the recipe or the conventions say: after it the graph is whole. */
+/* Whether PATH and OTHER are one file; writing the plan would destroy it. */
+static bool same_file(const char *path, const char *other)
+{
+    struct stat a, b;
+    return path && other && stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static const char *overwritten(Compilation *c)
+{
+    const char *out = c->options.output_path;
+    if (same_file(out, c->options.model_path)) return "the model";
+    if (same_file(out, c->options.recipe_path)) return "the recipe";
+    for (uint32_t v = 1; v <= c->graph.value_count; v++) {
+        const Data *d = c->graph.values[v].data;
+        if (d && d->file && same_file(out, arena_text(&c->arena, "%s/%s", c->folder ? c->folder : ".", d->file))) return "the model's weights";
+    }
+    return NULL;
+}
+
 static bool run_import(Compilation *c)
 {
     if (!pass_import(c) || !resolve_nodes(c))
         return false;
+    const char *lost = overwritten(c);
+    if (lost) {
+        diag_error(c, NULL, "-o '%s' would overwrite %s; expected another file", c->options.output_path, lost);
+        return false;
+    }
     if (c->options.recipe_path && !recipe_read(c, c->options.recipe_path))
         return false;
     return recipe_apply(c);

@@ -189,7 +189,7 @@ static void apply_pairs(Compilation *c)
 /* ---- feeds */
 
 /* NULL, or what the feed would need. */
-static const char *feed_refused(const Value *v, Feed feed)
+static const char *feed_refused(Compilation *c, const Value *v, Feed feed)
 {
     bool integer = v->dtype == DT_I64 || v->dtype == DT_I32;
     switch (feed) {
@@ -197,7 +197,7 @@ static const char *feed_refused(const Value *v, Feed feed)
     case FEED_TOKEN: return integer && (v->rank == 1 || v->rank == 2) ? NULL : "i64 or i32 of rank 1 or 2";
     case FEED_ONES: return v->rank >= 1 && v->rank <= 4 && v->dtype ? NULL : "a tensor of rank 1 to 4";
     case FEED_POSITION: return integer && v->rank >= 1 && v->rank <= 3 ? NULL : "i64 or i32 of rank 1 to 3";
-    default: return integer && v->rank >= 0 && v->rank <= 2 ? NULL : "i64 or i32 of rank 0 to 2";
+    default: return integer && v->rank >= 0 && (v->rank < 2 || (v->rank == 2 && dim_is(c, v->dims[1], 1))) ? NULL : "i64 or i32 of rank 0 or 1, or [batch, 1]";
     }
 }
 
@@ -215,7 +215,7 @@ static void guess_feeds(Compilation *c)
         if (!input || g->values[input].state)
             continue;
         Value *v = &g->values[input];
-        const char *reason = feed_refused(v, feed_conventions[i].feed);
+        const char *reason = feed_refused(c, v, feed_conventions[i].feed);
         if (!reason && (v->rank > feed_conventions[i].max_rank || dtype_is_float(v->dtype)))
             reason = "integers of a smaller rank";
         if (!reason)
@@ -234,7 +234,7 @@ static void apply_feeds(Compilation *c)
         const char *name = c->recipe.feeds[i].input, *place = recipe_place(c, c->recipe.feeds[i].line, c->recipe.feeds[i].column);
         Feed feed = c->recipe.feeds[i].feed;
         uint32_t input = graph_input_named(g, name);
-        const char *reason = input ? feed_refused(&g->values[input], feed) : NULL;
+        const char *reason = input ? feed_refused(c, &g->values[input], feed) : NULL;
         if (!input)
             diag_error(c, place, "the model has no input '%s'", name);
         else if (g->values[input].state)

@@ -214,8 +214,13 @@ static bool fed_lengths(Compilation *c)
         Sym s;
         if (v->feed != FEED_ONES || v->rank < 1) continue;
         Dim length = dim_resolve(c, v->dims[v->rank - 1]);
-        if (!single_symbol(c, length, &s) || s == c->sequence || s == c->position || s == c->batch) continue;
-        if (!dim_equate(c, NULL, "the device writes ones up to the present extent", length, after)) return false;
+        if (single_symbol(c, length, &s) && s != c->sequence && s != c->position && s != c->batch &&
+            !dim_equate(c, NULL, "the device writes ones up to the present extent", length, after)) return false;
+        length = dim_resolve(c, length);
+        if (dim_is_const(c, length, NULL) || dim_equal(c, length, after)) continue;
+        diag_error(c, arena_text(&c->arena, "input '%s'", v->name), "is fed with ones up to the present extent, %s, but it is %s long",
+                   dim_text(c, dim_resolve(c, after)), dim_text(c, length));
+        return false;
     }
     return true;
 }

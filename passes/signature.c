@@ -47,6 +47,10 @@ static bool apply_range(Compilation *c, Signature *s, const Range *r)
         diag_error(c, place, "symbol '%s' grows; give the capacity instead", r->symbol);
         return false;
     }
+    if (r->lo < 1 || r->hi < r->lo) {
+        diag_error(c, place, "symbol '%s': %lld to %lld; expected 1 or more", r->symbol, (long long)r->lo, (long long)r->hi);
+        return false;
+    }
     set_range(s, y, r->lo, r->hi);
     return true;
 }
@@ -107,6 +111,10 @@ static bool choose_capacity(Compilation *c)
     if (!grows && !rows) return true; /* nothing to fill: no capacity */
     c->capacity = asked ? asked : rows ? rows : table && table < DEFAULT_CAPACITY ? table : DEFAULT_CAPACITY;
     if (!asked && table && c->capacity > table) c->capacity = table;
+    if (c->capacity >= NO_LIMIT) {
+        diag_error(c, NULL, "capacity %lld; expected below %d", (long long)c->capacity, NO_LIMIT);
+        return false;
+    }
     const char *place = node ? arena_text(&c->arena, "node '%s'", c->graph.nodes[node].name) : NULL;
     return fits(c, rows, NULL, "the model's static caches") && fits(c, table, place, "the table that it looks up by position");
 }
@@ -129,6 +137,11 @@ static bool add_box(Compilation *c, const char *name, int kind, int64_t lo, int6
     if (kind != SIG_MAIN && (lo < 1 || hi > capacity || lo > hi)) {
         diag_error(c, arena_text(&c->arena, "signature '%s'", name), "tokens %lld..%lld; expected 1 to the capacity %lld", (long long)lo,
                    (long long)hi, (long long)capacity);
+        return false;
+    }
+    if ((kind == SIG_DECODE && hi != 1) || (kind == SIG_PREFILL && lo != 1)) {
+        diag_error(c, arena_text(&c->arena, "signature '%s'", name), "tokens %lld..%lld; expected %s", (long long)lo, (long long)hi,
+                   kind == SIG_DECODE ? "one token a step" : "a range from 1, since a prompt's last part may be short");
         return false;
     }
     set_range(s, c->position, 0, capacity - lo);

@@ -175,8 +175,15 @@ static void unload(contents *c) {
 
 /* --- what is printed --- */
 
+/* Whether both names lead to one file. */
+static int same_file(const char *path, const char *other) {
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static int assemble(const options *o, const contents *text) {
     char error[1024];
+    if (same_file(o->file, o->output)) return complain(o->file, "-o would overwrite the text; expected another file");
     plan_writer *w = plan_writer_new();
     if (!w) return complain(o->file, "no memory");
     int failed = plan_text_assemble(text->bytes, text->size, w, error, sizeof error);

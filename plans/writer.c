@@ -415,7 +415,7 @@ int plan_writer_write(plan_writer *w, const char *path, uint64_t *written, char 
     plan_section *entries = NULL;
     struct stat found;
     uint64_t total = 0;
-    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
+    if (lstat(path, &found) == 0 && !S_ISREG(found.st_mode)) /* a link would be replaced, not followed */
         return report(error, error_size, path, "cannot write; expected a regular file or none, found something else");
     if (prepare(w, &entries, path, error, error_size)) return 1;
     size_t name_size = strlen(path) + 48;

@@ -67,8 +67,19 @@ double run_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* What only a caller can write, plan-run cannot. */
+static int needs_caller(const run_options *o, plan *p) {
+    plan_tensor t;
+    for (int i = 0; i < plan_input_count(p, "decode"); i++)
+        if (!plan_input(p, "decode", i, &t) && t.feed == PLAN_FEED_CALLER && t.bytes > 0)
+            return run_message("%s: input '%s' is written by the caller; plan-run feeds tokens only", o->path, t.name);
+    return 0;
+}
+
 plan_session *run_open(const run_options *o, plan *p) {
     plan_session *s = NULL;
+    if (needs_caller(o, p))
+        return NULL;
     if (plan_session_open(p, NULL, &s) || plan_session_warm(s) || (!o->eager && plan_session_capture(s)) ||
         plan_session_set_eager(s, o->eager)) {
         run_failed(o);
@@ -108,7 +119,15 @@ static int read_ids(const char *path, run_ids *out) {
     size_t capacity = 0;
     int64_t id;
     int got;
-    while ((got = fscanf(f, "%" SCNd64, &id)) == 1) {
+    char word[32];
+    while ((got = fscanf(f, "%31s", word)) == 1) {
+        char *end;
+        errno = 0;
+        id = strtoll(word, &end, 10);
+        if (*end || end == word || errno) {
+            got = 0;
+            break;
+        }
         if (out->count == capacity) {
             capacity = capacity ? capacity * 2 : 256;
             int64_t *more = realloc(out->ids, capacity * sizeof *more);

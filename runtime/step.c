@@ -261,13 +261,28 @@ static plan_status feed_chunk(plan_session *s, uint32_t signature, const int64_t
     return s->p->view.model->sampling ? plan_session_write_slot(s, PLAN_SLOT_SAMPLED, (int64_t)s->sampled) : PLAN_OK;
 }
 
+/* Ids are counted by the logits' last dim, where the plan has logits. */
+static plan_status check_token(const plan_session *s, const char *what, size_t place, int64_t id) {
+    const plan_view *v = &s->p->view;
+    int64_t limit = INT64_MAX;
+    if (v->model->logits_binding != PLAN_NONE) {
+        const plan_binding_record *b = &v->bindings[v->model->logits_binding];
+        if (b->dim_count)
+            limit = v->dims[b->dim + b->dim_count - 1].upper;
+    }
+    if (id >= 0 && id < limit)
+        return PLAN_OK;
+    return plan_fail(PLAN_ERROR_RANGE, "%s: token %zu: expected 0 or more and below %" PRId64 ", found %" PRId64, what, place, limit, id);
+}
+
 static plan_status prefill(plan_session *s, const int64_t *ids, size_t n) {
     if (!ids || n == 0 || n > INT64_MAX)
         return plan_fail(PLAN_ERROR_ARGUMENT, "prefill: expected at least one token, found %zu", ids ? n : (size_t)0);
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] < 0)
-            return plan_fail(PLAN_ERROR_RANGE, "prefill: token %zu: expected 0 or more, found %" PRId64, i, ids[i]);
-    plan_status status = check_capacity(s, (int64_t)n);
+    plan_status status = PLAN_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = check_token(s, "prefill", i, ids[i]);
+    if (!status)
+        status = check_capacity(s, (int64_t)n);
     for (size_t at = 0; at < n && !status;) {
         int64_t take;
         uint32_t signature = choose_signature(s->p, (int64_t)(n - at), &take);
@@ -354,8 +369,9 @@ plan_status plan_session_run(plan_session *s, const char *signature, const char 
 }
 
 static plan_status set_token(plan_session *s, int64_t token) {
-    if (token < 0)
-        return plan_fail(PLAN_ERROR_RANGE, "token: expected 0 or more, found %" PRId64, token);
+    plan_status range = check_token(s, "set_token", 0, token);
+    if (range)
+        return range;
     if (s->p->token_binding == PLAN_NONE)
         return plan_fail(PLAN_ERROR_NAME, "decode has no input that takes a token");
     plan_status status = plan_session_put_token(s, s->p->token_binding, &token, 1);

@@ -59,6 +59,30 @@ check "64 tokens cost 64 graph launches and no host work" steady
 bench() { "$run" a.plan --target host --bench --context 64 | tee bench.txt; grep -q median bench.txt; }
 check "--bench" bench
 
+# What contradicts the model, or would destroy a file, is refused by name.
+refused() { # refused TEXT COMMAND...: exit 1, and the message holds TEXT
+    local text=$1 out; shift
+    out=$("$@" 2>&1); [ $? -eq 1 ] || { echo "$out"; return 1; }
+    echo "$out" | grep -qF -- "$text" || { echo "$out"; return 1; }
+}
+recipe_refused() { printf '%b' "$1" >bad.yaml; refused "$2" "$gcc_plan" "$model" --check --quiet --recipe bad.yaml; }
+check "a feed of the wrong rank" recipe_refused 'feeds: {position_ids: length}\n' "bad.yaml:1:9: input 'position_ids' cannot be fed by 'length'; expected i64 or i32 of rank 0 or 1"
+check "a feed of the wrong length" recipe_refused 'feeds: {position_ids: ones}\n' "input 'position_ids': is fed with ones up to the present extent"
+check "decode of two tokens" recipe_refused 'signatures:\n  decode: {sequence_len: 2}\n' "signature 'decode': tokens 2..2; expected one token a step"
+check "prefill from two tokens" recipe_refused 'signatures:\n  prefill: {sequence_len: [2, 8]}\n' "signature 'prefill': tokens 2..8; expected a range from 1"
+check "a batch of none" recipe_refused 'symbols: {batch: 0}\n' "symbol 'batch': 0 to 0; expected 1 or more"
+check "a capacity beyond all bounds" refused "capacity 2147483647; expected below 1073741824" "$gcc_plan" "$model" --check --capacity 2147483647
+mkdir -p own && cp "$model" "$model.data" own/ && cp a.yaml own/ && ln -sf nowhere own/link.plan && cp a.txt own/
+check "-o on the model" refused "would overwrite the model; expected another file" "$gcc_plan" own/model.onnx -o own/model.onnx
+check "-o on the weights" refused "would overwrite the model's weights" "$gcc_plan" own/model.onnx -o own/model.onnx.data
+check "-o on the recipe" refused "would overwrite the recipe" "$gcc_plan" own/model.onnx --recipe own/a.yaml -o own/a.yaml
+check "-o on a link" refused "expected a regular file or none" "$gcc_plan" own/model.onnx -o own/link.plan --target host
+check "--assemble onto its text" refused "would overwrite the text" "$inspect" --assemble own/a.txt -o own/a.txt
+check "the files are as they were" cmp own/model.onnx "$model"
+ids_refused() { echo "$1" >ids; refused "$2" "$run" a.plan --target host --prompt-ids ids --generate 2; }
+check "a token beyond the vocabulary" ids_refused 256 "token 0: expected 0 or more and below 256, found 256"
+check "a token that is no int64" ids_refused 99999999999999999999 "ids: expected token ids"
+
 # Nothing half-written.
 no_room() { ! (ulimit -f 64; trap '' XFSZ; "$gcc_plan" "$model" -o full/x.plan --target host) && [ -z "$(ls -A full)" ]; }
 mkdir -p full
