@@ -401,17 +401,17 @@ static void moe_lower(Lower *l, Node *n)
 
 static const OpRow rows[] = {
     {.domain = "com.microsoft", .name = "MoE", .since = 1,
-     .schema = "input:T, router_probs:T, fc1_experts_weights:T, fc1_experts_bias:T?, fc2_experts_weights:T, fc2_experts_bias:T?, "
-               "fc3_experts_weights:T?, fc3_experts_bias:T? -> output:T ; " MOE_ATTRS " | T=f32 f16 bf16",
+     .schema = "input:T, router_probs:R, fc1_experts_weights:T, fc1_experts_bias:T?, fc2_experts_weights:T, fc2_experts_bias:T?, "
+               "fc3_experts_weights:T?, fc3_experts_bias:T? -> output:T ; " MOE_ATTRS " | T=f32 f16 bf16, R=f32 f16 bf16",
      .shape = moe_shape, .lower = moe_lower},
     {.domain = "com.microsoft", .name = "QMoE", .since = 1,
-     .schema = "input:T, router_probs:T, fc1_experts_weights:W, fc1_scales:S?, fc1_experts_bias:T?, fc2_experts_weights:W, "
+     .schema = "input:T, router_probs:R, fc1_experts_weights:W, fc1_scales:S?, fc1_experts_bias:T?, fc2_experts_weights:W, "
                "fc2_scales:S?, fc2_experts_bias:T?, fc3_experts_weights:W?, fc3_scales:S?, fc3_experts_bias:T?, "
-               "fc1_zero_points:W?, fc2_zero_points:W?, fc3_zero_points:W?, router_weights:T?, fc1_global_scale:any?, "
+               "fc1_zero_points:W?, fc2_zero_points:W?, fc3_zero_points:W?, router_weights:R?, fc1_global_scale:any?, "
                "fc2_global_scale:any?, fc1_act_scale:any?, fc2_act_scale:any?, fc1_act_block_scale:any?, fc2_act_block_scale:any? -> "
                "output:T ; " MOE_ATTRS ", expert_weight_bits:int=4, fc1_expert_weight_bits:int?, fc2_expert_weight_bits:int?, "
                "fc3_expert_weight_bits:int?, block_size:int?, quant_type:string=int, weights_prepacked:int=-1, accuracy_level:int=0, "
-               "prefill_min_tokens:int=2 | T=f32 f16 bf16, S=f32 f16 bf16, W=u8 f8e4m3fn",
+               "prefill_min_tokens:int=2 | T=f32 f16 bf16, R=f32 f16 bf16, S=f32 f16 bf16, W=u8 f8e4m3fn",
      .shape = moe_shape, .lower = moe_lower},
 };
 
