@@ -55,11 +55,13 @@ static bool apply_range(Compilation *c, Signature *s, const Range *r)
     return true;
 }
 
+/* Ranges for all signatures, then those of this one. A decode step stays one token, whatever the prompts may be. */
 static bool apply_ranges(Compilation *c, Signature *s, const SignatureSpec *spec)
 {
     bool good = true;
     for (int i = 0; i < c->recipe.range_count; i++) good &= apply_range(c, s, &c->recipe.ranges[i]);
     for (int i = 0; i < c->options.max_count; i++) good &= apply_range(c, s, &c->options.max[i]);
+    if (s->kind == SIG_DECODE) set_range(s, c->sequence, 1, 1);
     for (int i = 0; spec && i < spec->range_count; i++) good &= apply_range(c, s, &spec->ranges[i]);
     return good;
 }
@@ -139,9 +141,9 @@ static bool add_box(Compilation *c, const char *name, int kind, int64_t lo, int6
                    (long long)hi, (long long)capacity);
         return false;
     }
-    if ((kind == SIG_DECODE && hi != 1) || (kind == SIG_PREFILL && lo != 1)) {
-        diag_error(c, arena_text(&c->arena, "signature '%s'", name), "tokens %lld..%lld; expected %s", (long long)lo, (long long)hi,
-                   kind == SIG_DECODE ? "one token a step" : "a range from 1, since a prompt's last part may be short");
+    if (kind == SIG_DECODE && hi != 1) {
+        diag_error(c, arena_text(&c->arena, "signature '%s'", name), "tokens %lld..%lld; expected one token a step", (long long)lo,
+                   (long long)hi);
         return false;
     }
     set_range(s, c->position, 0, capacity - lo);
@@ -295,7 +297,8 @@ static void assign_slots(Compilation *c)
     for (Sym y = 1; y <= c->symbol_count; y++) {
         Symbol *s = &c->symbols[y];
         bool ranged = false;
-        for (int j = 1; j < c->signature_count; j++) ranged |= c->signatures[j].lo[y] != c->signatures[j].hi[y];
+        for (int j = 1; j < c->signature_count; j++) /* inside a signature, or from one to the next */
+            ranged |= c->signatures[j].lo[y] != c->signatures[j].hi[y] || c->signatures[j].lo[y] != c->signatures[1].lo[y];
         if (s->equals || !ranged || s->class == SYM_UNKNOWN) continue;
         if (s->class == SYM_FIXED) s->class = SYM_RANGED;
         s->slot = y == c->position ? 0 : y == c->sequence && c->position ? 1 : next++;

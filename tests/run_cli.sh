@@ -59,6 +59,10 @@ check "64 tokens cost 64 graph launches and no host work" steady
 bench() { "$run" a.plan --target host --bench --context 64 | tee bench.txt; grep -q median bench.txt; }
 check "--bench" bench
 
+pinned_prefill() { printf 'signatures:\n  prefill: {sequence_len: 2}\n' >two.yaml && "$gcc_plan" "$model" -o two.plan --target host --sample greedy --recipe two.yaml --quiet &&
+    "$run" two.plan --target host --prompt-bytes 'The king ' --generate 24 | tee two.txt; grep -qF 'of England' two.txt; }
+check "a prefill of exactly two tokens, and a prompt of nine" pinned_prefill
+
 # What contradicts the model, or would destroy a file, is refused by name.
 refused() { # refused TEXT COMMAND...: exit 1, and the message holds TEXT
     local text=$1 out; shift
@@ -69,7 +73,6 @@ recipe_refused() { printf '%b' "$1" >bad.yaml; refused "$2" "$gcc_plan" "$model"
 check "a feed of the wrong rank" recipe_refused 'feeds: {position_ids: length}\n' "bad.yaml:1:9: input 'position_ids' cannot be fed by 'length'; expected i64 or i32 of rank 0 or 1"
 check "a feed of the wrong length" recipe_refused 'feeds: {position_ids: ones}\n' "input 'position_ids': is fed with ones up to the present extent"
 check "decode of two tokens" recipe_refused 'signatures:\n  decode: {sequence_len: 2}\n' "signature 'decode': tokens 2..2; expected one token a step"
-check "prefill from two tokens" recipe_refused 'signatures:\n  prefill: {sequence_len: [2, 8]}\n' "signature 'prefill': tokens 2..8; expected a range from 1"
 check "a batch of none" recipe_refused 'symbols: {batch: 0}\n' "symbol 'batch': 0 to 0; expected 1 or more"
 check "a capacity beyond all bounds" refused "capacity 2147483647; expected below 1073741824" "$gcc_plan" "$model" --check --capacity 2147483647
 mkdir -p own && cp "$model" "$model.data" own/ && cp a.yaml own/ && ln -sf nowhere own/link.plan && cp a.txt own/
