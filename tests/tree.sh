@@ -22,10 +22,15 @@ kernels_ascii() { ! LC_ALL=C grep -n '[^ -~	]' codegen/kernels/*.cu codegen/kern
 small_files() { # a person reads them
     local file; for file in README.md HACKING.md; do [ "$(wc -l <$file)" -le 90 ] || { echo "$file has over 90 lines"; return 1; }; done
 }
+manual_functions() { # every public function of the header, and no other
+    diff <(sed -n 's/^PLAN_API.*\b\(plan_[a-z_]*\)(.*/\1/p' runtime/plan.h | sort) \
+         <(sed -n '/^.SH FUNCTIONS/,/^.SH SEE/s/^\(plan_[a-z_]*\)$/\1/p' doc/plan.3 | sort)
+}
 check "every source file is named in Makefile.am" named_in_makefile
 check "every script parses" scripts_parse
 check "kernel texts are ASCII" kernels_ascii
 check "README and HACKING are short" small_files
+check "plan.3 lists the functions of plan.h" manual_functions
 check "the manual pages have a name section" grep -L '^.SH NAME' doc/plan.3 doc/gcc-plan.1 doc/plan-run.1 doc/plan-inspect.1
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
