@@ -101,12 +101,13 @@ static void add_kernel(Text *source, const KernelText *k)
     add_undefines(source, body);
 }
 
-static void add_prelude(Text *source, bool host)
+static void add_prelude(Text *source, bool host, bool emulate)
 {
     const char *prelude = template_text("prelude");
     if (host) {
         const char *abi = template_text("host_abi");
         text_add_bytes(source, abi, strlen(abi));
+        if (emulate) text_add(source, "#define GP_EMULATE 1\n");
     }
     text_add_bytes(source, prelude, strlen(prelude));
 }
@@ -123,7 +124,7 @@ static Text *make_sources(Compilation *c, bool host)
     Text *sources = NEW_ARRAY(c, Text, module_count(c) + 1);
     for (uint32_t k = 1; k <= c->kernel_count; k++) {
         Text *source = &sources[(k - 1) / KERNELS_PER_MODULE];
-        if (source->size == 0) add_prelude(source, host);
+        if (source->size == 0) add_prelude(source, host, c->options.emulate_gpu);
         add_kernel(source, &c->kernels[k]);
     }
     return sources;

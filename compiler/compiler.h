@@ -416,6 +416,7 @@ typedef struct Options {
     const char *dump;           /* pass name, or NULL */
     int64_t capacity, prefill;  /* 0 = default */
     bool weights_reference, sample_greedy, verify_passes, check_only, print_recipe, quiet, require_single_segment;
+    bool emulate_gpu;           /* host code takes the variants written for a GPU's tensor cores */
     bool check_lengths;         /* add signatures "decode@L": decode with the position pinned to L */
     const char *require_signature;
     int threads;                /* compile threads */

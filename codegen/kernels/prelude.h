@@ -78,6 +78,20 @@ FN float gp_warp_sum_each(float *values, int count)
 #define WARP_SUM(v) gp_warp_sum(v)
 #define WARP_MAX(v) gp_warp_max(v)
 #define WARP_SUM_EACH(result, values, count) ((result) = gp_warp_sum_each((values), (count)))
+/* Products of matrices in registers (mma.m16n8k16, sm_80 and later): d[4] += a[4] x b[2], d in floats, the others in pairs of
+ * halves. Lane 4 * g + t has rows g and g + 8, columns 2 * t and 2 * t + 1 of d (d[0], d[1]; d[2], d[3]); of a, rows g, g + 8,
+ * g, g + 8 at k = 2 * t, the last two 8 further on; of b, column g at k = 2 * t, and 8 further on. */
+#if __CUDA_ARCH__ >= 800
+#define TENSOR 1
+#define GP_MMA(type, d, a, b) \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"((d)[0]), "+f"((d)[1]), "+f"((d)[2]), "+f"((d)[3]) \
+                 : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
+#define MMA_F16(d, a, b) GP_MMA("f16", d, a, b)
+#define MMA_BF16(d, a, b) GP_MMA("bf16", d, a, b)
+#else
+#define TENSOR 0
+#endif
 #define SHUFFLE_F(v, lane) __shfl_sync(0xffffffffu, (float)(v), (lane))
 #define SHUFFLE_I(v, lane) __shfl_sync(0xffffffffu, (int)(v), (lane))
 
@@ -143,6 +157,32 @@ __attribute__((visibility("default"))) const plan_host_services *plan_host;
         (result) = LANE < (count) ? gp_sum32(gp_table[WARP][LANE]) : 0.0f; \
     } while (0)
 #define WARP_MAX(v) plan_host->warp_max(v)
+/* Only under --emulate-gpu: slow, so that tests can run what is written for tensor cores. */
+#ifdef GP_EMULATE
+#define TENSOR 1
+#define GP_MMA(from, d, a, b) \
+    do { \
+        static _Thread_local gp_u32 gp_a[32][32][4], gp_b[32][32][2]; \
+        for (int gp_j = 0; gp_j < 4; gp_j++) gp_a[WARP][LANE][gp_j] = (a)[gp_j]; \
+        for (int gp_j = 0; gp_j < 2; gp_j++) gp_b[WARP][LANE][gp_j] = (b)[gp_j]; \
+        GP_FENCE(); \
+        plan_host->warp_sum(0.0f); \
+        GP_FENCE(); \
+        for (int gp_j = 0; gp_j < 4; gp_j++) \
+            for (int gp_k = 0; gp_k < 16; gp_k++) { \
+                const gp_u32 gp_x = gp_a[WARP][LANE / 4 * 4 + gp_k % 8 / 2][gp_j / 2 + gp_k / 8 * 2] >> gp_k % 2 * 16; \
+                const gp_u32 gp_y = gp_b[WARP][(LANE % 4 * 2 + gp_j % 2) * 4 + gp_k % 8 / 2][gp_k / 8] >> gp_k % 2 * 16; \
+                (d)[gp_j] += from((gp_u16)gp_x) * from((gp_u16)gp_y); \
+            } \
+        GP_FENCE(); \
+        plan_host->warp_sum(0.0f); \
+        GP_FENCE(); \
+    } while (0)
+#define MMA_F16(d, a, b) GP_MMA(gp_from_f16, d, a, b)
+#define MMA_BF16(d, a, b) GP_MMA(gp_from_bf16, d, a, b)
+#else
+#define TENSOR 0
+#endif
 #define SHUFFLE_F(v, lane) gp_shuffle_f((v), (lane))
 #define SHUFFLE_I(v, lane) ((int)plan_host->warp_shuffle((gp_u64)(gp_u32)(v), (lane)))
 
