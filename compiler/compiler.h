@@ -166,6 +166,9 @@ struct Node {
     uint32_t fused_into;        /* set by fuse: its text becomes part of that node's kernel */
     uint32_t epilogue;          /* set by fuse, OP_EPILOGUE: the elementwise node behind it (fused_into this one) whose result
                                  * its kernel stores */
+    uint32_t together;          /* set by fuse: a product of constants: the first product of the same row, whose kernel can make all of
+                                 * them; a norm: the first of those that alone read its result, whose kernel can begin with it */
+    uint32_t gate;              /* set by fuse: the product before, of the same row, that only this one's epilogue reads */
     uint32_t inplace;           /* set by alias: 1 + state pair that it writes in place, for each pair: bit mask by output */
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
     bool dead;                  /* nothing needs it */
@@ -221,6 +224,7 @@ enum OpFact {
     OP_CONTROL = 8,
     OP_RANDOM = 16,     /* never folded */
     OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
+    OP_NORM_ROW = 128,  /* a norm by the mean of squares along the last axis: see norm_row (ops/gemv.h) */
     OP_APPEND = 32      /* appends to or writes into a state given as input (see `inplace`) */
 };
 typedef struct Lower Lower;

@@ -173,11 +173,13 @@ bool graph_sort(Compilation *c, Graph *g)
     Node *nodes = NEW_ARRAY(c, Node, g->node_room ? g->node_room : 1);
     for (uint32_t n = 1; n <= g->node_count; n++)
         nodes[n] = g->nodes[s.order[n]];
-    for (uint32_t n = 1; n <= g->node_count; n++) /* fused_into follows its node */
+    for (uint32_t n = 1; n <= g->node_count; n++) /* indices of nodes follow them */
         s.waits[s.order[n]] = n;
     for (uint32_t n = 1; n <= g->node_count; n++) {
         nodes[n].fused_into = nodes[n].fused_into ? s.waits[nodes[n].fused_into] : 0;
         nodes[n].epilogue = nodes[n].epilogue ? s.waits[nodes[n].epilogue] : 0;
+        nodes[n].together = nodes[n].together ? s.waits[nodes[n].together] : 0;
+        nodes[n].gate = nodes[n].gate ? s.waits[nodes[n].gate] : 0;
     }
     g->nodes = nodes;
     set_producers(g);

@@ -349,6 +349,10 @@ static void read_node_flags(Parser *p, Node *n, bool *raw)
             n->dead = true;
         else if (scan_take(s, "fused="))
             n->fused_into = scan_index(s, p->nodes);
+        else if (scan_take(s, "together="))
+            n->together = scan_index(s, p->nodes);
+        else if (scan_take(s, "gate="))
+            n->gate = scan_index(s, p->nodes);
         else if (scan_take(s, "inplace="))
             n->inplace = scan_index(s, UINT32_MAX);
         else

@@ -235,6 +235,10 @@ static void add_node(Compilation *c, Text *t, const Graph *g, uint32_t index)
     text_add(t, "%s%s%s", n->op ? "" : " !raw", n->constant ? " !constant" : "", n->dead ? " !dead" : "");
     if (n->fused_into)
         text_add(t, " !fused=%u", n->fused_into);
+    if (n->together)
+        text_add(t, " !together=%u", n->together);
+    if (n->gate)
+        text_add(t, " !gate=%u", n->gate);
     if (n->inplace)
         text_add(t, " !inplace=%u", n->inplace);
     text_add(t, "\n");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPERANDS = 24 };
+enum { MAX_OPERANDS = 48 };
 
 typedef struct Operand { const char *name; View view; int mode; int64_t rows; } Operand; /* rows: read at most; -1 all */
 struct Kernel {

@@ -19,6 +19,7 @@ struct Lower {
     uint32_t *io;            /* by value: the buffer of a graph input or output; 0 none */
     View *views;             /* by value; buffer 0: not made yet */
     NodeFate *fates;         /* by node */
+    int *made_by;            /* by node: 1 + the launch of another node that made its results; 0 none */
     uint32_t node;           /* being lowered */
     bool guarded;            /* launches run only while guard_iteration < guard_trip: iterations of a loop over a ranged dim */
     Dim guard_trip;
@@ -54,6 +55,18 @@ uint32_t lower_loop(Lower *l, uint32_t enter);        /* passes/lower_loop.c */
 typedef struct Table { uint32_t buffer; const void *bytes; } Table;
 
 
+/* A value that a kernel has in the variable `name`. */
+typedef struct Given { uint32_t value; const char *name; } Given;
+/* pointwise.c: what elementwise node NODE, and those fused into it, make of element (m, n) of its output's last two axes:
+ * statements in *body, and the expression of the result, rounded. Operands are named PREFIX0, PREFIX1 ...; the kernel defines
+ * COUNTER as idx. */
+const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body);
+/* Declares the variable NAME: the expression RESULT rounded as VALUE is. */
+const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result);
+/* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of
+ * its own; true when product N was launched, with all of its row that fit. */
+bool gemv_defer_norm(Lower *l, const Node *n);
+bool gemv_lower(Lower *l, const Node *n);
 Lower *kernel_lower(Kernel *k);
 const char *compute_c(DType t);   /* C type that kernels compute in */
 const char *dtype_token(DType t); /* "F16": the suffix of prelude.h's macros */

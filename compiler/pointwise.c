@@ -15,7 +15,9 @@ typedef struct Builder {
     Text body;
     int temporaries, loads;
     uint32_t loaded[MAX_LOADS]; /* values already read into p0, p1 ... */
-    uint32_t given;          /* value that the kernel has already, in the variable `given` */
+    const char *prefix;      /* of the names of operands */
+    int given_count;
+    const Given *given;      /* values that the kernel has already */
 } Builder;
 
 static const char *value_c(Builder *b, uint32_t value);
@@ -75,7 +77,7 @@ static const char *load_c(Builder *b, uint32_t index)
     View view = lower_value(b->l, index);
     int n = b->loads++;
     b->loaded[n] = index;
-    const char *name = arena_text(&comp(b)->arena, "P%d", n);
+    const char *name = arena_text(&comp(b)->arena, "%s%d", b->prefix, n);
     kernel_in(b->kernel, name, view);
     text_add(&b->body, "const %s_C p%d = %s_LD(%s_OFF", name, n, name, name);
     for (int k = 0; k < view.rank; k++)
@@ -122,7 +124,8 @@ static bool fused_here(Builder *b, const Value *v)
 static const char *value_c(Builder *b, uint32_t index)
 {
     const Value *v = &comp(b)->graph.values[index];
-    if (index == b->given) return "given";
+    for (int i = 0; i < b->given_count; i++)
+        if (index == b->given[i].value) return b->given[i].name;
     if (value_folded(v) && v->contents_count <= 16) return contents_c(b, v);
     if (v->is_input && v->feed > FEED_TOKEN && v->feed != FEED_CALLER) return feed_c(b, v);
     if (fused_here(b, v)) {
@@ -174,7 +177,7 @@ static int64_t upper_elements(Builder *b)
 /* Emits OUT = expr, where expr comes from `index` itself (a node's output, or a folded or fed value). */
 static void emit(Lower *l, const Node *n, uint32_t index, View out)
 {
-    Builder b = { .l = l, .rank = out.rank, .dims = out.dims };
+    Builder b = { .l = l, .rank = out.rank, .dims = out.dims, .prefix = "P" };
     if (upper_elements(&b) == 0) return;
     b.kernel = kernel_begin(l, n, "pointwise");
     const Value *v = &l->c->graph.values[index];
@@ -208,28 +211,48 @@ static const char *matrix_indexes(Builder *b)
     return copy;
 }
 
+/* Names that expressions of operators use for the dims of their output. */
+static void declare_dims(Builder *b)
+{
+    for (int i = 0; i < b->rank; i++) text_add(&b->body, "const idx D%d = %s; (void)D%d; ", i, lower_c(b->l, b->dims[i]), i);
+}
+
+const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body)
+{
+    Lower *l = kernel_lower(k);
+    const Node *n = &l->c->graph.nodes[node];
+    const Value *out = node_output(l->c, n, 0);
+    Dim dims[MAX_RANK];
+    for (int i = 0; i < out->rank; i++) dims[i] = lower_dim(l, out->dims[i]);
+    Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .prefix = prefix, .given = given, .given_count = count };
+    text_add(&b.body, "%s", matrix_indexes(&b));
+    declare_dims(&b);
+    const char *result = node_c(&b, n);
+    l->fates[node] = (NodeFate){ REAL_FUSED, l->launch_count, NULL };
+    *body = arena_copy(&l->c->arena, b.body.data);
+    text_free(&b.body);
+    return result;
+}
+
+const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result)
+{
+    const Value *v = &l->c->graph.values[value];
+    return arena_text(&l->c->arena, "const %s %s = RND_%s(%s); ", compute_c(v->dtype), name, dtype_token(storage_type(v->dtype)), result);
+}
+
 void kernel_epilogue(Kernel *k, const Node *n, const char *result)
 {
     Lower *l = kernel_lower(k);
-    if (!n->epilogue) {
-        kernel_text(k, "EPILOGUE_BODY", "");
-        kernel_text(k, "EPILOGUE", result);
-        return;
+    const char *body = "";
+    if (n->epilogue) {
+        const Given given = { n->outputs[0], "given" };
+        const char *first = kernel_given(l, given.value, given.name, result);
+        result = kernel_elementwise(k, n->epilogue, "P", &given, 1, &body);
+        body = arena_text(&l->c->arena, "%s%s", first, body);
+        kernel_text(k, "COUNTER", "idx");
     }
-    const Node *last = &l->c->graph.nodes[n->epilogue];
-    const Value *own = node_output(l->c, n, 0), *out = node_output(l->c, last, 0);
-    Dim dims[MAX_RANK];
-    for (int i = 0; i < out->rank; i++) dims[i] = lower_dim(l, out->dims[i]);
-    Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .given = n->outputs[0] };
-    text_add(&b.body, "%s", matrix_indexes(&b));
-    text_add(&b.body, "const %s given = RND_%s(%s); ", compute_c(own->dtype), dtype_token(storage_type(own->dtype)), result);
-    const char *stored = node_c(&b, last);
-    l->fates[n->epilogue] = (NodeFate){ REAL_FUSED, l->launch_count, NULL };
-    kernel_text(k, "COUNTER", "idx");
-    kernel_text(k, "EPILOGUE_BODY", b.body.data);
-    kernel_text(k, "EPILOGUE", stored);
-    for (int i = 0; i < out->rank; i++) kernel_text(k, arena_text(&l->c->arena, "D%d", i), lower_c(l, dims[i]));
-    text_free(&b.body);
+    kernel_text(k, "EPILOGUE_BODY", body);
+    kernel_text(k, "EPILOGUE", result);
 }
 
 void lower_pointwise(Lower *l, Node *n)

@@ -1,5 +1,6 @@
-/* fuse - what is needed at all, and which elementwise nodes become part of their only consumer's kernel. Each fused node
- * keeps its rounding, so results are those of the unfused graph, bit for bit. */
+/* fuse - what is needed at all, which elementwise nodes become part of their only consumer's kernel, and which products of a
+ * row, with the norm before them, one kernel can make. Each fused node keeps its rounding: results are those of the unfused
+ * graph, but for the order in which a norm and a product sum. */
 #include "lower.h"
 
 enum { MAX_LEAVES = 16, MAX_FUSED = 24 };
@@ -83,17 +84,18 @@ static uint32_t group_of(Compilation *c, uint32_t node)
     return node;
 }
 
-/* All that the group reads, but the product's own result, is there before the product is launched. */
-static bool leaves_before(Compilation *c, uint32_t group, uint32_t product)
+/* All that elementwise nodes up to `last` read whose group is `group`, but the results of `own` and `gate`, is there before
+ * product `first` is launched. */
+static bool leaves_before(Compilation *c, uint32_t group, uint32_t last, uint32_t first, uint32_t own, uint32_t gate)
 {
-    for (uint32_t i = product + 1; i <= group; i++) {
+    for (uint32_t i = first + 1; i <= last; i++) {
         const Node *n = &c->graph.nodes[i];
         if (n->dead || !pointwise(n) || group_of(c, i) != group) continue;
         if (reads_state(c, n)) return false;
         for (int k = 0; k < n->input_count; k++) {
             const Value *v = node_input(c, n, k);
             uint32_t p = v ? v->producer : 0;
-            if (p > product && !value_folded(v) && group_of(c, p) != group) return false;
+            if (p > first && p != own && p != gate && !value_folded(v) && group_of(c, p) != group) return false;
         }
     }
     return true;
@@ -127,9 +129,99 @@ static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves)
     uint32_t group = group_of(c, consumer);
     Node *last = &c->graph.nodes[group];
     if (!pointwise(last) || last->constant || last->loop != n->loop || leaves[group] > MAX_LEAVES) return;
-    if (!same_dims(c, v, node_output(c, last, 0)) || !leaves_before(c, group, index)) return;
+    if (!same_dims(c, v, node_output(c, last, 0)) || !leaves_before(c, group, group, index, index, 0)) return;
     last->fused_into = index;
     n->epilogue = group;
+}
+
+/* ---- products of one row: where a signature has a single row, one kernel can make them all, after the norm that makes the
+ * row, and gate one by another */
+
+typedef struct Together { uint32_t first, last; } Together; /* by value: the newest run of products that read it */
+
+/* A product of its first input with constants. */
+static bool constant_product(Compilation *c, const Node *n)
+{
+    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_EPILOGUE) || !n->inputs[0]) return false;
+    for (int i = 1; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        if (v && !v->is_constant) return false;
+    }
+    return true;
+}
+
+static bool in_epilogue(Compilation *c, uint32_t node, uint32_t product)
+{
+    const Node *n = &c->graph.nodes[node];
+    return !n->dead && pointwise(n) && group_of(c, node) == product;
+}
+
+/* How often the epilogue of `product` reads `value`. */
+static uint32_t epilogue_reads(Compilation *c, uint32_t product, uint32_t value)
+{
+    uint32_t count = 0;
+    for (uint32_t i = product + 1; i <= c->graph.nodes[product].epilogue; i++)
+        for (int k = 0; in_epilogue(c, i, product) && k < c->graph.nodes[i].input_count; k++) count += c->graph.nodes[i].inputs[k] == value;
+    return count;
+}
+
+/* The product of the same row, from `first` on, whose result nothing but the epilogue of INDEX reads; 0 none. */
+static uint32_t find_gate(Compilation *c, uint32_t index, uint32_t first)
+{
+    const Node *n = &c->graph.nodes[index];
+    for (uint32_t i = index - 1; i >= first && n->epilogue; i--) {
+        const Node *other = &c->graph.nodes[i];
+        if (other->together != first || other->epilogue || other->dead) continue;
+        const Value *v = node_output(c, other, 0);
+        if (v->is_output || v->state || !same_dims(c, v, node_output(c, n, 0)) || v->dtype != node_output(c, n, 0)->dtype) continue;
+        if (v->uses && epilogue_reads(c, index, other->outputs[0]) == v->uses) return i;
+    }
+    return 0;
+}
+
+static void join_products(Compilation *c, Together *runs)
+{
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        Node *n = &c->graph.nodes[i];
+        if (!constant_product(c, n)) continue;
+        Together *run = &runs[n->inputs[0]];
+        n->gate = run->first ? find_gate(c, i, run->first) : 0;
+        if (!run->first || (n->epilogue && !leaves_before(c, i, n->epilogue, run->first, i, n->gate))) *run = (Together){i, i};
+        run->last = i;
+        n->together = run->first;
+        if (n->together == i) n->gate = 0;
+    }
+}
+
+/* Whether a node between the norm and the product that may begin with it needs one of the norm's results. */
+static bool needed_between(Compilation *c, uint32_t norm, uint32_t product)
+{
+    for (uint32_t i = norm + 1; i < product; i++)
+        for (int k = 0; k < c->graph.nodes[i].input_count && !c->graph.nodes[i].dead; k++) {
+            const Value *v = node_input(c, &c->graph.nodes[i], k);
+            if (v && v->producer == norm) return true;
+        }
+    return false;
+}
+
+static void join_norm(Compilation *c, uint32_t index, const Together *runs)
+{
+    Node *n = &c->graph.nodes[index];
+    const Together *run = &runs[n->outputs[0]];
+    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_NORM_ROW) || !run->first || reads_state(c, n)) return;
+    const Value *v = node_output(c, n, 0);
+    uint32_t readers = 0;
+    for (uint32_t i = run->first; i <= run->last; i++)
+        readers += c->graph.nodes[i].together == run->first && c->graph.nodes[i].inputs[0] == n->outputs[0];
+    if (v->is_output || v->state || readers != v->uses || needed_between(c, index, run->first)) return;
+    n->together = run->first;
+}
+
+static void fuse_rows(Compilation *c)
+{
+    Together *runs = NEW_ARRAY(c, Together, c->graph.value_count + 1);
+    join_products(c, runs);
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) join_norm(c, i, runs);
 }
 
 bool pass_fuse(Compilation *c)
@@ -139,5 +231,6 @@ bool pass_fuse(Compilation *c)
     for (uint32_t i = 1; i <= c->graph.node_count; i++)
         if (!c->graph.nodes[i].dead && pointwise(&c->graph.nodes[i])) fuse_node(c, i, leaves, members);
     for (uint32_t i = c->graph.node_count; i >= 1; i--) fuse_epilogue(c, i, leaves); /* the last product of a group takes it */
+    fuse_rows(c);
     return true;
 }

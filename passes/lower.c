@@ -14,6 +14,7 @@ static Lower *lower_new(Compilation *c, int index)
     l->io = NEW_ARRAY(c, uint32_t, c->graph.value_count + 1);
     l->views = NEW_ARRAY(c, View, c->graph.value_count + 1);
     l->fates = NEW_ARRAY(c, NodeFate, c->graph.node_count + 1);
+    l->made_by = NEW_ARRAY(c, int, c->graph.node_count + 1);
     return l;
 }
 
@@ -48,7 +49,9 @@ void lower_node(Lower *l, uint32_t i)
     if (n->constant != (l->signature->kind == SIG_LOAD)) return;
     l->node = i;
     l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
-    if (n->op->lower) n->op->lower(l, n);
+    if (l->made_by[i]) l->fates[i] = (NodeFate){ REAL_FUSED, l->made_by[i] - 1, NULL };
+    else if (gemv_defer_norm(l, n) || gemv_lower(l, n)) return; /* one kernel for several products of a row */
+    else if (n->op->lower) n->op->lower(l, n);
     else lower_pointwise(l, n);
 }
 

@@ -599,3 +599,41 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
     for (int j = 0; j < count; j++) w[j] = (float)(int)q[j] - zero;
 }
 #endif
+
+/* ---- operands of MMA_: halves by their bits, and what brings them into registers */
+#define GP_BITS_F16(v) gp_to_f16(v)
+#define GP_BITS_BF16(v) gp_to_bf16(v)
+#define GP_OF_F16(h) gp_from_f16(h)
+#define GP_OF_BF16(h) gp_from_bf16(h)
+/* Four pairs of halves from the eight elements of 4 bits in a word: elements j and j + 4 in pair j, each with NIBBLE_LOW
+ * (j = 0, 2) or NIBBLE_HIGH (j = 1, 3) added, which puts it into the mantissa as it stands. */
+#define NIBBLE_LOW_F16 1024.0f
+#define NIBBLE_HIGH_F16 64.0f
+#define NIBBLE_LOW_BF16 128.0f
+#define NIBBLE_HIGH_BF16 128.0f
+#define NIBBLES_F16(word, p0, p1, p2, p3) \
+    do { \
+        const gp_u32 gp_w = (word), gp_v = gp_w >> 8; \
+        (p0) = (gp_w & 0x000f000fu) | 0x64006400u, (p1) = (gp_w & 0x00f000f0u) | 0x54005400u; \
+        (p2) = (gp_v & 0x000f000fu) | 0x64006400u, (p3) = (gp_v & 0x00f000f0u) | 0x54005400u; \
+    } while (0)
+#define NIBBLES_BF16(word, p0, p1, p2, p3) \
+    do { \
+        const gp_u32 gp_w = (word); \
+        (p0) = (gp_w & 0x000f000fu) | 0x43004300u, (p1) = (gp_w >> 4 & 0x000f000fu) | 0x43004300u; \
+        (p2) = (gp_w >> 8 & 0x000f000fu) | 0x43004300u, (p3) = (gp_w >> 12 & 0x000f000fu) | 0x43004300u; \
+    } while (0)
+/* Sixteen bytes, aligned to them, to out[4]: of a constant, in place in the text (before EXTENTS, say); of shared memory. */
+#if ON_GPU
+#define LD_CONSTANT(p, out) \
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" \
+                 : "=r"((out)[0]), "=r"((out)[1]), "=r"((out)[2]), "=r"((out)[3]) : "l"(p))
+#define LD_SHARED(p, out) \
+    do { \
+        const uint4 gp_v = *(const uint4 *)(p); \
+        (out)[0] = gp_v.x, (out)[1] = gp_v.y, (out)[2] = gp_v.z, (out)[3] = gp_v.w; \
+    } while (0)
+#else
+#define LD_CONSTANT(p, out) ((void)__builtin_memcpy((out), (p), 16))
+#define LD_SHARED(p, out) ((void)__builtin_memcpy((out), (p), 16))
+#endif

@@ -1,5 +1,6 @@
 /* matmul.c - matrix products of plain elements: MatMul, Gemm, FusedMatMul, FusedGemm. Operands are views: a transposition is a
  * stride, and the strides choose the kernel. */
+#include "ops/gemv.h"
 #include "ops/move.h"
 #include "ops/product.h"
 
@@ -334,6 +335,32 @@ void product_lower_any(Lower *l, const Node *n, const Product *p, const ProductT
     const int64_t blocks = width > span ? (width + span - 1) / span : 1;
     kernel_launch(k, blocks, row_tiles, batch,
                   threads_together(l, dim_from_end(&p->a, 1), beside, blocks * row_tiles * batch, rows * vector * size));
+}
+
+/* C of a Gemm, a value for each column. */
+static bool row_bias(Lower *l, const Node *n, int64_t columns, View *bias)
+{
+    Compilation *c = lower_compilation(l);
+    if (!node_input(c, n, 2)) return true;
+    *bias = lower_input(l, n, 2);
+    for (int i = 0; i + 1 < bias->rank; i++)
+        if (!dim_is(c, bias->dims[i], 1)) return false;
+    return attr_float(n, "beta") == 1.0 && bias->rank > 0 && dim_is(c, dim_from_end(bias, 1), columns) && stride_from_end(bias, 1) == 1;
+}
+
+bool matmul_row_matrix(Lower *l, const Node *n, DType t, RowMatrix *m)
+{
+    Compilation *c = lower_compilation(l);
+    if (flag(n, "transA") || flag(n, "transBatchA") || (has_attr(n, "activation") && *attr_string(n, "activation"))) return false;
+    if (has_attr(n, "alpha") && attr_float(n, "alpha") != 1.0) return false;
+    const View b = lower_input(l, n, 1);
+    if (b.rank != 2 || b.store != t || !product_aligned(l, &b, 8)) return false;
+    const View v = columns_of(&b), by_row = flag(n, "transB") ? b : v;
+    m->bits = 16;
+    m->matrix = b;
+    m->stride = by_row.stride[0];
+    if (!dim_is_const(c, by_row.dims[0], &m->n) || !dim_is_const(c, by_row.dims[1], &m->k) || by_row.stride[1] != 1) return false;
+    return m->stride % 8 == 0 && (n->input_count < 3 || row_bias(l, n, m->n, &m->bias));
 }
 
 static void product_lower(Lower *l, Node *n)

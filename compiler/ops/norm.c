@@ -1,5 +1,6 @@
 /* norm.c - normalisations over the last axes: RMS and layer norms, alone or behind a residual sum, and softmax. One block
  * a row; statistics in float, rounded once. */
+#include "ops/gemv.h"
 #include "ops/rows.h"
 
 #include <string.h>
@@ -184,6 +185,15 @@ static void skip_layer_lower(Lower *l, Node *n)
     norm_launch(l, n, &p, node_input(lower_compilation(l), n, 0)->rank - 1);
 }
 
+bool norm_row(Compilation *c, const Node *n, NormRow *r)
+{
+    const bool skip = n->op->lower == skip_rms_lower;
+    const Value *x = node_input(c, n, 0);
+    *r = (NormRow){.skip = skip ? 1 : -1, .scale = skip ? 2 : 1, .sum = skip ? 3 : -1, .epsilon = attr_float(n, "epsilon")};
+    if (skip) return !node_input(c, n, 3) && !wants_output(c, n, 1) && !wants_output(c, n, 2);
+    return axis_normal(c, n, attr_int(n, "axis"), x->rank) == x->rank - 1 && !wants_output(c, n, 1);
+}
+
 /* ---- softmax */
 
 static bool softmax_shape(Compilation *c, Node *n)
@@ -235,12 +245,12 @@ static void softmax_lower(Lower *l, Node *n)
 #define SIMPLIFIED(domain_) \
     {.domain = domain_, .name = "SimplifiedLayerNormalization", .since = 1, \
      .schema = "X:T, scale:V -> Y:V, inv_std_var:U? ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | " FLOATS, \
-     .shape = norm_shape, .lower = rms_lower}
+     .facts = OP_NORM_ROW, .shape = norm_shape, .lower = rms_lower}
 
 static const OpRow rows[] = {
     {.domain = "", .name = "RMSNormalization", .since = 23,
      .schema = "X:T, scale:V -> Y:V ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | T=f32 f16 bf16, V=f32 f16 bf16",
-     .shape = norm_shape, .lower = rms_lower},
+     .facts = OP_NORM_ROW, .shape = norm_shape, .lower = rms_lower},
     SIMPLIFIED(""),
     SIMPLIFIED("com.microsoft"),
     {.domain = "", .name = "LayerNormalization", .since = 1, /* an extension before 17, with the same meaning */
@@ -249,7 +259,7 @@ static const OpRow rows[] = {
     {.domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization", .since = 1,
      .schema = "input:T, skip:T, gamma:T, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
                "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",
-     .shape = skip_shape, .lower = skip_rms_lower},
+     .facts = OP_NORM_ROW, .shape = skip_shape, .lower = skip_rms_lower},
     {.domain = "com.microsoft", .name = "SkipLayerNormalization", .since = 1,
      .schema = "input:T, skip:T, gamma:T, beta:T?, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
                "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",

@@ -1,11 +1,11 @@
 /* quant.c - weights in few bits: MatMulNBits, GatherBlockQuantized, DequantizeLinear, QuantizeLinear. */
+#include "ops/gemv.h"
 #include "ops/move.h"
 #include "ops/product.h"
 #include "ops/quantize.h"
 
 #include <string.h>
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static bool known_rank(Compilation *c, const Node *n, int i)
 {
@@ -151,6 +151,31 @@ static void nbits_optional(Lower *l, const Node *n, Kernel *k, const NBits *q)
     if (node_input(c, n, NB_G_IDX)) kernel_in(k, "G", lower_input(l, n, NB_G_IDX));
     if (node_input(c, n, NB_BIAS)) kernel_in(k, "C", lower_input(l, n, NB_BIAS));
     kernel_epilogue(k, n, node_input(c, n, NB_BIAS) ? "(v + C_LD(C_OFF + n))" : "v");
+}
+
+static bool constant_bytes(Lower *l, const Node *n, int input, DType t, View *v)
+{
+    *v = lower_input(l, n, input);
+    return v->store == t && view_dense(l, v, 0, v->rank) && dim_is(lower_compilation(l), v->offset, 0);
+}
+
+bool nbits_row_matrix(Lower *l, const Node *n, DType t, RowMatrix *m)
+{
+    const NBits q = nbits_of(n);
+    const Value *zeros = node_input(lower_compilation(l), n, NB_ZEROS);
+    if (q.bits != 4 || q.block % 32 != 0 || q.k % 32 != 0 || node_input(lower_compilation(l), n, NB_G_IDX)) return false;
+    m->k = q.k;
+    m->n = q.n;
+    m->bits = 4;
+    m->group = q.block;
+    if (!constant_bytes(l, n, NB_B, DT_U8, &m->matrix) || !constant_bytes(l, n, NB_SCALES, t, &m->scales)) return false;
+    if (zeros && !constant_bytes(l, n, NB_ZEROS, DT_U8, &m->zeros)) return false;
+    if (zeros) m->zero_row = q.zero_row;
+    if (node_input(lower_compilation(l), n, NB_BIAS)) {
+        m->bias = lower_input(l, n, NB_BIAS);
+        return view_dense(l, &m->bias, 0, m->bias.rank);
+    }
+    return true;
 }
 
 /* Weights that a lane takes at once: 16 bytes, of one block, and no more than registers hold. */

@@ -1,0 +1,311 @@
+/* gemv: one row X of K elements, alone or normalised first, times the rows of one or several matrices that lie along k.
+ *
+ * Work is cut into units of PARTS tiles of 16 matrix rows: PARTS 2 takes the same rows of two matrices, whose results one
+ * expression joins (a gate and what it gates). A block makes units BID_X, BID_X + GRID_X ...; its KS warps share each row
+ * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp loads DEPTH slices ahead, the first
+ * ones before the kernel waits for those before it: the matrices are constants.
+ *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
+ *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
+ *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. KB groups of 32 a row, KG of GROUP
+ *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; CHUNK: tiles whose sums the block keeps
+ *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
+ *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
+ *   STORE(u, r)     statements: stores what row r of unit u's tiles makes of its sums v0 and, with PARTS 2, v1
+ *   NORM            1: the row is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
+ *                   EPSILON) times SCALE, rounded
+ * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a tile. Their 16-byte runs go into the products as they
+ * lie: the order along k is free as long as both operands have the same. */
+#if BITS == 4
+#define RUNS 2 /* of 16 bytes that a lane reads of a slice: rows g, g + 8 */
+#else
+#define RUNS 4 /* rows g, g + 8, each at 8 * t and 32 elements further on */
+#endif
+#define SLICES ((K + SLICE - 1) / SLICE)
+#define PADDED (SLICES * SLICE)
+#define VECTORS (K / 8)
+#define EACH ((PADDED / 8 + KERNEL_BLOCK - 1) / KERNEL_BLOCK) /* vectors of the row that a thread prepares */
+#define ITEMS (UNITS_EACH * PARTS * NS)
+#if TENSOR
+#define SUMS KS
+#else
+#define SUMS (2 * KS)
+#endif
+KERNEL(KERNEL_BLOCK)
+{
+#if TENSOR
+    const int g = LANE >> 2, t = LANE & 3;
+    gp_u32 held[DEPTH][RUNS][4];
+#if BITS == 4
+    gp_u32 scales[DEPTH][2], zeros[DEPTH];
+#define LOAD_SCALES(d, slice) \
+    do { \
+        const int group = (slice) * 4 + 2 * t; \
+        const int in = t < 2 && group < KB, both = in && group + 1 < KB; \
+        for (int half = 0; half < 2; half++) { \
+            const idx at = row[half] * KG; \
+            const gp_u32 first = in ? (gp_u32)s[at + group * 32 / GROUP] : 0u; \
+            const gp_u32 second = both ? (gp_u32)s[at + (group + 1) * 32 / GROUP] : 0u; \
+            scales[d][half] = first | second << 16; \
+        } \
+        zeros[d] = 0u; \
+        for (int half = 0; ZEROS && in && half < 2; half++) { \
+            const int one = group * 32 / GROUP, other = MIN((group + 1) * 32 / GROUP, KG - 1); \
+            zeros[d] |= (gp_u32)(z[row[half] * ZERO_ROW + one / 2] >> (one % 2 * 4) & 15) << (8 * half); \
+            zeros[d] |= (gp_u32)(z[row[half] * ZERO_ROW + other / 2] >> (other % 2 * 4) & 15) << (8 * half + 4); \
+        } \
+    } while (0)
+#define RUN_OF(row_, slice, h) (w + ((row_) * KB * 16 + ((slice) * 4 + t) * 16))
+#define RUN_IN(slice, h) ((slice) * 4 + t < KB)
+#else
+#define LOAD_SCALES(d, slice) (void)0
+#define RUN_OF(row_, slice, h) (w + ((row_) * STRIDE + (slice) * SLICE + (h) * 32 + 8 * t) * 2)
+#define RUN_IN(slice, h) ((slice) * SLICE + (h) * 32 + 8 * t < K)
+#endif
+    /* Slice `ahead` of the warp's sequence into place d of what it holds; counted by the three variables. */
+    int load_unit = BID_X, load_part = 0, load_slice = 0;
+#define LOAD(d) \
+    do { \
+        const int slice = WARP + load_slice * KS; \
+        if (load_unit < UNITS && slice < SLICES) { \
+            const unsigned char *w; \
+            idx n, last; \
+            TILE_DECLARE \
+            TILE(load_unit, load_part) \
+            const idx row[2] = {MIN(n + g, last), MIN(n + g + 8, last)}; \
+            UNROLL \
+            for (int run = 0; run < RUNS; run++) { \
+                if (RUN_IN(slice, run >> 1)) LD_CONSTANT(RUN_OF(row[run & 1], slice, run >> 1), held[d][run]); \
+                else held[d][run][0] = held[d][run][1] = held[d][run][2] = held[d][run][3] = 0u; \
+            } \
+            LOAD_SCALES(d, slice); \
+        } \
+        if (++load_slice == NS) { \
+            load_slice = 0; \
+            if (++load_part == PARTS) load_part = 0, load_unit += GRID_X; \
+        } \
+    } while (0)
+    UNROLL
+    for (int d = 0; d < DEPTH; d++) LOAD(d);
+#endif
+    EXTENTS
+    SHARED(gp_u32, line, PADDED / 2 + 16); /* the row; behind it zeros */
+    SHARED(float, sums, CHUNK * SUMS * 16);
+#if BITS == 4
+    SHARED(float, magic, PADDED / 32); /* by group of 32: the sum of the row's elements times what the products add to weights */
+    SHARED(float, total, ZEROS ? PADDED / 32 : 1);
+#endif
+
+    /* ---- the row */
+    float x[EACH][8];
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int v = TID + e * KERNEL_BLOCK;
+        UNROLL
+        for (int j = 0; j < 8; j++) x[e][j] = 0.0f;
+        if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, x[e]);
+    }
+#if NORM
+    SHARED(float, squares, KERNEL_BLOCK / 32);
+    float square = 0.0f;
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int v = TID + e * KERNEL_BLOCK;
+#if HAS_SKIP
+        if (v < VECTORS) {
+            float skip[8];
+            GP_PASTE(LDV_, TYPE)(SKIP, SKIP_OFF + (idx)v * 8, skip);
+            UNROLL
+            for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] + skip[j]);
+        }
+#endif
+#if HAS_SUM
+        if (v < VECTORS && BID_X == 0)
+            for (int j = 0; j < 8; j++) SUM_ST(SUM_OFF + (idx)v * 8 + j, x[e][j]);
+#endif
+        UNROLL
+        for (int j = 0; j < 8; j++) square = FMAF(x[e][j], x[e][j], square);
+    }
+    square = WARP_SUM(square);
+    if (LANE == 0) squares[WARP] = square;
+    SYNC();
+    square = 0.0f;
+    UNROLL
+    for (int other = 0; other < KERNEL_BLOCK / 32; other++) square += squares[other];
+    const float inverse = 1.0f / SQRTF(square / (float)(K) + (float)EPSILON);
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int v = TID + e * KERNEL_BLOCK;
+        if (v < VECTORS) {
+            float scale[8];
+            GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)v * 8, scale);
+            UNROLL
+            for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * scale[j]);
+        }
+    }
+#endif
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int v = TID + e * KERNEL_BLOCK;
+        gp_u32 bits[8];
+        UNROLL
+        for (int j = 0; j < 8; j++) bits[j] = (gp_u32)GP_PASTE(GP_BITS_, TYPE)(x[e][j]);
+        if (v < PADDED / 8) {
+#if BITS == 4 && TENSOR
+            UNROLL
+            for (int j = 0; j < 4; j++) line[4 * v + j] = bits[j] | bits[j + 4] << 16; /* as a word of eight weights comes apart */
+#else
+            UNROLL
+            for (int j = 0; j < 4; j++) line[4 * v + j] = bits[2 * j] | bits[2 * j + 1] << 16;
+#endif
+        }
+#if BITS == 4 && TENSOR
+        float low = (x[e][0] + x[e][4]) + (x[e][2] + x[e][6]), high = (x[e][1] + x[e][5]) + (x[e][3] + x[e][7]);
+        low += SHUFFLE_F(low, LANE ^ 1);
+        high += SHUFFLE_F(high, LANE ^ 1);
+        low += SHUFFLE_F(low, LANE ^ 2);
+        high += SHUFFLE_F(high, LANE ^ 2);
+        if (v < PADDED / 8 && (LANE & 3) == 0) {
+            magic[v / 4] = FMAF(GP_PASTE(NIBBLE_LOW_, TYPE), low, GP_PASTE(NIBBLE_HIGH_, TYPE) * high) + (ZEROS ? 0.0f : 8.0f * (low + high));
+            if (ZEROS) total[v / 4] = low + high;
+        }
+#endif
+    }
+    if (TID < 16) line[PADDED / 2 + TID] = 0u;
+    SYNC();
+
+    /* ---- the products */
+    int unit = BID_X, kept = 0; /* tiles in `sums` */
+#define FINISH \
+    SYNC(); \
+    for (int e = TID; e < kept / PARTS * 16; e += KERNEL_BLOCK) { \
+        const int u = unit - (kept / PARTS - 1 - e / 16) * GRID_X, r = e % 16; \
+        float v0 = 0.0f, v1 = 0.0f; \
+        UNROLL \
+        for (int other = 0; other < SUMS; other++) { \
+            v0 += sums[(e / 16 * PARTS * SUMS + other) * 16 + r]; \
+            if (PARTS == 2) v1 += sums[((e / 16 * PARTS + 1) * SUMS + other) * 16 + r]; \
+        } \
+        (void)v1; \
+        STORE(u, r) \
+    }
+#if TENSOR
+    const int mine = g == t; /* whose share of the row of 4-bit products is not zero */
+    (void)mine;
+    int part = 0, slice_of = 0;
+    float sum0 = 0.0f, sum8 = 0.0f; /* rows g and g + 8 */
+    UNROLL_BY(1)
+    for (int item = 0; item < ITEMS && unit < UNITS; item += DEPTH) {
+        UNROLL
+        for (int d = 0; d < DEPTH; d++) {
+            const int slice = WARP + slice_of * KS;
+            if (unit < UNITS && slice < SLICES) {
+                float even[4] = {0.0f, 0.0f, 0.0f, 0.0f}, odd[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#if BITS == 4
+                const gp_u32 *share = line + (mine ? (slice * 4 + t) * 16 : PADDED / 2);
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    gp_u32 a[8], b[4];
+                    LD_SHARED(share + 4 * i, b);
+                    GP_PASTE(NIBBLES_, TYPE)(held[d][0][i], a[0], a[2], a[4], a[6]);
+                    GP_PASTE(NIBBLES_, TYPE)(held[d][1][i], a[1], a[3], a[5], a[7]);
+                    GP_PASTE(MMA_, TYPE)(even, a, b);
+                    GP_PASTE(MMA_, TYPE)(odd, a + 4, b + 2);
+                }
+                const int group = MIN(slice * 4 + 2 * t, PADDED / 32 - 2);
+                float taken[4] = {magic[group], magic[group + 1], magic[group], magic[group + 1]};
+#if ZEROS
+                UNROLL
+                for (int j = 0; j < 4; j++) taken[j] = FMAF((float)(zeros[d] >> (4 * j) & 15u), total[group + (j & 1)], taken[j]);
+#endif
+                UNROLL
+                for (int j = 0; j < 4; j++) {
+                    const gp_u32 scale = scales[d][j >> 1] >> (16 * (j & 1));
+                    const float product = (even[j] + odd[j] - taken[j]) * GP_PASTE(GP_OF_, TYPE)((gp_u16)scale);
+                    if (j < 2) sum0 += product;
+                    else sum8 += product;
+                }
+#else
+                UNROLL
+                for (int h = 0; h < 2; h++) {
+                    gp_u32 b[4];
+                    LD_SHARED(line + (slice * SLICE + h * 32 + 8 * t) / 2, b);
+                    const gp_u32 *low = held[d][2 * h], *high = held[d][2 * h + 1];
+                    const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
+                    GP_PASTE(MMA_, TYPE)(even, first, b);
+                    GP_PASTE(MMA_, TYPE)(odd, second, b + 2);
+                }
+                sum0 += even[0] + odd[0];
+                sum8 += even[2] + odd[2];
+#endif
+            }
+#if ITEMS > DEPTH
+            LOAD(d);
+#endif
+            if (++slice_of == NS && unit < UNITS) {
+                slice_of = 0;
+#if BITS == 4 /* lanes t = 0, 1 have two groups each; t = 2, 3 have none */
+                sum0 += SHUFFLE_F(sum0, LANE ^ 1);
+                sum8 += SHUFFLE_F(sum8, LANE ^ 1);
+#endif
+                if (t == 0) {
+                    sums[(kept * SUMS + WARP) * 16 + g] = sum0;
+                    sums[(kept * SUMS + WARP) * 16 + g + 8] = sum8;
+                }
+                sum0 = sum8 = 0.0f;
+                kept++;
+                if (++part == PARTS) {
+                    part = 0;
+#if CHUNK < UNITS_EACH * PARTS
+                    if (kept == CHUNK) {
+                        FINISH
+                        kept = 0;
+                        SYNC();
+                    }
+#endif
+                    unit += GRID_X;
+                }
+            }
+        }
+    }
+    unit -= GRID_X; /* the last one made */
+    if (kept == 0) return;
+    FINISH
+#else
+    /* A thread takes every SUMS-th run of 32 elements of one row of the tile. */
+    for (; unit < UNITS; unit += GRID_X) {
+        for (int part = 0; part < PARTS; part++) {
+            const unsigned char *w;
+            idx n, last;
+            TILE_DECLARE
+            TILE(unit, part)
+            const int r = TID % 16, first = TID / 16;
+            const idx row = MIN(n + r, last);
+            gp_acc sum = gp_acc_zero();
+            for (int run = first; run < (K + 31) / 32; run += SUMS) {
+                float a[32], b[32];
+#if BITS == 4
+                const int group = run * 32 / GROUP;
+                const float zero = ZEROS ? (float)(z[row * ZERO_ROW + group / 2] >> (group % 2 * 4) & 15) : 8.0f;
+                gp_unpack(w + (row * KB + run) * 16, 4, 32, zero, b);
+                for (int j = 0; j < 32; j += 8) GP_PASTE(LDV_, TYPE)(line, run * 32 + j, a + j);
+                sum = gp_acc_scaled(sum, gp_mac(gp_acc_zero(), b, a, 32), GP_PASTE(LD_, TYPE)(s, row * KG + group));
+#else
+                const int count = MIN(K - run * 32, 32);
+                for (int j = 0; j < count; j += 8) {
+                    GP_PASTE(LDV_, TYPE)(line, run * 32 + j, a + j);
+                    GP_PASTE(LDV_, TYPE)((const gp_u16 *)w + row * STRIDE, run * 32 + j, b + j);
+                }
+                sum = gp_mac(sum, b, a, count);
+#endif
+            }
+            sums[(kept * SUMS + first) * 16 + r] = gp_acc_total(sum);
+            kept++;
+        }
+        if (kept == CHUNK || unit + GRID_X >= UNITS) {
+            FINISH
+            kept = 0;
+            SYNC();
+        }
+    }
+#endif
+}

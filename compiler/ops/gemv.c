@@ -1,0 +1,318 @@
+/* gemv.c - one launch for all products of one row with constant matrices, in signatures where there is a single row: fuse has
+ * found which products read the same row, which of them gates another, and the norm that makes the row. */
+#include "lower.h"
+#include "ops/gemv.h"
+#include "ops/product.h"
+
+#include <string.h>
+
+enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024 };
+
+typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
+
+typedef struct Gemv {
+    Lower *l;
+    int count;
+    Member members[MAX_TOGETHER];
+    bool paired[MAX_TOGETHER];  /* made together with the one that it gates */
+    const Node *norm;           /* NULL: none */
+    NormRow row;
+    DType type;
+} Gemv;
+
+static bool one_row(Lower *l, const Value *v)
+{
+    for (int i = 0; i + 1 < v->rank; i++)
+        if (!dim_is(lower_compilation(l), lower_dim(l, v->dims[i]), 1)) return false;
+    return v->rank > 0;
+}
+
+/* What can be said before the row's memory is known. */
+static bool member_fits(Lower *l, const Node *n, RowMatrix *m)
+{
+    const Value *x = node_input(l->c, n, 0);
+    if (x->dtype != DT_F16 && x->dtype != DT_BF16) return false;
+    if (!one_row(l, x) || !one_row(l, node_output(l->c, n, 0))) return false;
+    memset(m, 0, sizeof *m);
+    const bool fits = strcmp(n->op->name, "MatMulNBits") == 0 ? nbits_row_matrix(l, n, x->dtype, m) : matmul_row_matrix(l, n, x->dtype, m);
+    return fits && m->k % 8 == 0 && 2 * (m->k + 128) + m->k / 4 + 2560 <= SHARED_BYTES;
+}
+
+static bool same_kind(const RowMatrix *a, const RowMatrix *b)
+{
+    return a->bits == b->bits && a->stride == b->stride && a->group == b->group && a->zero_row == b->zero_row &&
+           !a->zeros.buffer == !b->zeros.buffer;
+}
+
+static int member_of(const Gemv *g, uint32_t node)
+{
+    for (int i = 0; i < g->count; i++)
+        if (g->members[i].index == node) return i;
+    return -1;
+}
+
+static void find_members(Gemv *g, uint32_t leader)
+{
+    Compilation *c = g->l->c;
+    const uint32_t first = c->graph.nodes[leader].together;
+    for (uint32_t i = leader; i <= c->graph.node_count && g->count < MAX_TOGETHER; i++) {
+        Node *n = &c->graph.nodes[i];
+        RowMatrix m;
+        if (n->together != first || (n->op->facts & OP_NORM_ROW) || g->l->made_by[i] || !member_fits(g->l, n, &m)) continue;
+        if (g->count && !same_kind(&m, &g->members[0].m)) continue;
+        const int gate = n->gate ? member_of(g, n->gate) : -1;
+        if (n->gate && gate < 0 && i != leader) continue; /* what gates it is not there yet */
+        if (gate >= 0) g->paired[gate] = true;
+        g->members[g->count++] = (Member){n, i, m, gate};
+    }
+}
+
+/* ---- the norm before */
+
+static bool norm_operand_fits(Lower *l, const Node *n, int input, DType t, int64_t columns)
+{
+    const Value *v = node_input(l->c, n, input);
+    return v->dtype == t && one_row(l, v) && dim_is(l->c, lower_dim(l, v->dims[v->rank - 1]), columns);
+}
+
+/* Whether the kernel of the products that read norm N's result will begin with it: all of them, in one launch. */
+static bool norm_fits(Lower *l, const Node *n, NormRow *r)
+{
+    Compilation *c = l->c;
+    const Node *first = &c->graph.nodes[n->together];
+    Gemv g = {.l = l};
+    if (!norm_row(c, n, r)) return false;
+    find_members(&g, n->together);
+    const Value *y = node_output(c, n, 0);
+    if (!g.count || g.members[0].node != first || (uint32_t)g.count != y->uses) return false;
+    const DType t = y->dtype;
+    const int64_t columns = g.members[0].m.k;
+    if (!norm_operand_fits(l, n, 0, t, columns) || !norm_operand_fits(l, n, r->scale, t, columns)) return false;
+    return r->skip < 0 || norm_operand_fits(l, n, r->skip, t, columns);
+}
+
+/* Its operands in vectors, which only their memory tells. */
+static bool norm_in_vectors(Lower *l, const Node *n, const NormRow *r)
+{
+    const int inputs[] = {0, r->scale, r->skip};
+    for (size_t i = 0; i < COUNT_OF(inputs); i++) {
+        if (inputs[i] < 0) continue;
+        const View v = lower_input(l, n, inputs[i]);
+        if (view_vector(l, &v) != 8) return false;
+    }
+    return true;
+}
+
+bool gemv_defer_norm(Lower *l, const Node *n)
+{
+    NormRow r;
+    if (!(n->op->facts & OP_NORM_ROW) || !n->together || l->signature->kind == SIG_LOAD || l->guarded) return false;
+    if (!norm_fits(l, n, &r) || !norm_in_vectors(l, n, &r)) return false;
+    l->fates[n - l->c->graph.nodes] = (NodeFate){REAL_FUSED, -1, NULL};
+    return true;
+}
+
+static void set_norm(Gemv *g, Kernel *k, const Node *leader)
+{
+    Lower *l = g->l;
+    kernel_int(k, "NORM", g->norm != NULL);
+    if (!g->norm) {
+        kernel_in(k, "X", lower_input(l, leader, 0));
+        return;
+    }
+    const Value *sum = g->row.sum >= 0 ? node_output(l->c, g->norm, g->row.sum) : NULL;
+    kernel_in(k, "X", lower_input(l, g->norm, 0));
+    kernel_in(k, "SCALE", lower_input(l, g->norm, g->row.scale));
+    kernel_float(k, "EPSILON", g->row.epsilon);
+    kernel_int(k, "HAS_SKIP", g->row.skip >= 0);
+    if (g->row.skip >= 0) kernel_in(k, "SKIP", lower_input(l, g->norm, g->row.skip));
+    kernel_int(k, "HAS_SUM", sum && sum->uses > 0);
+    if (sum && sum->uses > 0) kernel_out(k, "SUM", lower_output(l, g->norm, g->row.sum));
+}
+
+/* ---- units: where each tile's matrix lies, and what becomes of its sums */
+
+static const char *name_of(Gemv *g, const char *operand, int member) { return arena_text(&g->l->c->arena, "%s%d", operand, member); }
+
+static void add_tile(Gemv *g, Text *t, int member, const char *row)
+{
+    const RowMatrix *m = &g->members[member].m;
+    text_add(t, "w = (const unsigned char *)(B%d + B%d_OFF); n = %s; last = %lld; ", member, member, row, (long long)m->n - 1);
+    if (m->bits == 4) text_add(t, "s = S%d + S%d_OFF; ", member, member);
+    if (m->zeros.buffer) text_add(t, "z = Z%d + Z%d_OFF; ", member, member);
+}
+
+/* The sum V with the bias, in member I's own type as the variable NAME. */
+static const char *own_result(Gemv *g, int i, const char *v, const char *name)
+{
+    Compilation *c = g->l->c;
+    const Member *own = &g->members[i];
+    if (own->m.bias.buffer) v = arena_text(&c->arena, "(%s + C%d_LD(C%d_OFF + n))", v, i, i);
+    return kernel_given(g->l, own->node->outputs[0], name, v);
+}
+
+/* Stores row n of member I, whose sum is V. */
+static void add_store(Gemv *g, Kernel *k, Text *t, int i, const char *v)
+{
+    Compilation *c = g->l->c;
+    const Member *own = &g->members[i];
+    const char *body = "", *result = "given";
+    const Given given[2] = {{own->node->outputs[0], "given"}, {own->gate < 0 ? 0 : g->members[own->gate].node->outputs[0], "gate"}};
+    if (own->node->epilogue)
+        result = kernel_elementwise(k, own->node->epilogue, arena_text(&c->arena, "P%d_", i), given, own->gate < 0 ? 1 : 2, &body);
+    text_add(t, "if (n < %lld) { ", (long long)own->m.n);
+    if (own->gate >= 0) text_add(t, "%s", own_result(g, own->gate, "v0", "gate"));
+    text_add(t, "%s%sY%d_ST(Y%d_OFF + n, %s); } ", own_result(g, i, v, "given"), body, i, i, result);
+}
+
+static void set_operands(Gemv *g, Kernel *k, int i)
+{
+    const Member *own = &g->members[i];
+    kernel_in(k, name_of(g, "B", i), own->m.matrix);
+    if (own->m.scales.buffer) kernel_in(k, name_of(g, "S", i), own->m.scales);
+    if (own->m.zeros.buffer) kernel_in(k, name_of(g, "Z", i), own->m.zeros);
+    if (own->m.bias.buffer) kernel_in(k, name_of(g, "C", i), own->m.bias);
+    if (!g->paired[i]) kernel_out(k, name_of(g, "Y", i), lower_output(g->l, own->node, 0));
+}
+
+/* The units of member I, of PARTS tiles: from UNIT on, less which its own begin. */
+static void add_units(Gemv *g, Kernel *k, int i, int parts, const char *unit, Text *tile, Text *store)
+{
+    Compilation *c = g->l->c;
+    const Member *own = &g->members[i];
+    if (own->gate >= 0) {
+        const char *row = arena_text(&c->arena, "(idx)(%s) * 16", unit);
+        text_add(tile, "if ((p) == 0) { ");
+        add_tile(g, tile, own->gate, row);
+        text_add(tile, "} else { ");
+        add_tile(g, tile, i, row);
+        text_add(tile, "} ");
+        text_add(store, "const idx n = %s + (r), m = 0; (void)m; ", row);
+        add_store(g, k, store, i, "v1");
+        return;
+    }
+    add_tile(g, tile, i, arena_text(&c->arena, "((idx)(%s) * %d + (p)) * 16", unit, parts));
+    text_add(store, "for (int half = 0; half < %d; half++) { const float v = half ? v1 : v0; ", parts);
+    text_add(store, "const idx n = ((idx)(%s) * %d + half) * 16 + (r), m = 0; (void)m; ", unit, parts);
+    add_store(g, k, store, i, "v");
+    text_add(store, "} ");
+}
+
+/* Sets TILE and STORE; returns the units, of PARTS tiles each. */
+static int64_t set_units(Gemv *g, Kernel *k, int parts)
+{
+    Compilation *c = g->l->c;
+    Text tile = {0}, store = {0};
+    int64_t units = 0;
+    for (int i = 0; i < g->count; i++) {
+        const Member *own = &g->members[i];
+        set_operands(g, k, i);
+        if (g->paired[i]) continue;
+        const int64_t end = units + ceil_div(own->m.n, TILE_ROWS * (own->gate >= 0 ? 1 : parts));
+        text_add(&tile, "if ((u) < %lld) { ", (long long)end);
+        text_add(&store, "if ((u) < %lld) { ", (long long)end);
+        add_units(g, k, i, parts, arena_text(&c->arena, "(u) - %lld", (long long)units), &tile, &store);
+        text_add(&tile, "} else ");
+        text_add(&store, "} else ");
+        units = end;
+    }
+    text_add(&tile, "{ w = 0; n = last = 0; }");
+    text_add(&store, "{ }");
+    kernel_text(k, "TILE(u, p)", tile.data);
+    kernel_text(k, "STORE(u, r)", store.data);
+    text_free(&tile);
+    text_free(&store);
+    return units;
+}
+
+/* ---- how the work is cut */
+
+typedef struct Cut { int64_t grid, warps, slices, depth, chunk; } Cut; /* slices: of each warp */
+
+static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices)
+{
+    const int64_t each = ceil_div(slices, warps);
+    return (Cut){.grid = blocks, .warps = ceil_div(slices, each), .slices = each};
+}
+
+/* Time of the busiest multiprocessor of 132, in slices: blocks on one share it. */
+static int64_t cost_of(const Cut *c, int64_t units)
+{
+    return ceil_div(units, c->grid) * ceil_div(c->grid, 132) * c->warps * c->slices;
+}
+
+/* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, two on a
+ * multiprocessor or one, whichever wastes less. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
+static Cut cut_work(int64_t units, int64_t slices)
+{
+    if (units <= 132) return cut_of(units, 20, slices);
+    if (units <= 264) return cut_of(units, 16, slices);
+    if (units <= 396) return cut_of(units, 10, slices);
+    const Cut two = cut_of(264, 10, slices), one = cut_of(132, 20, slices);
+    return cost_of(&one, units) < cost_of(&two, units) ? one : two;
+}
+
+static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
+{
+    const RowMatrix *m = &g->members[0].m;
+    const int64_t span = m->bits == 4 ? 128 : 64, slices = ceil_div(m->k, span), padded = slices * span;
+    Cut cut = cut_work(units, slices);
+    const int64_t each = ceil_div(units, cut.grid), items = each * parts * cut.slices;
+    cut.depth = m->bits == 4 || cut.warps <= 16 ? 4 : 2;
+    if (cut.depth > items) cut.depth = items;
+    const int64_t room = SHARED_BYTES - 2 * padded - padded / 4, tile = 2 * cut.warps * TILE_ROWS * 4;
+    cut.chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
+    if (cut.chunk < parts) cut.chunk = parts;
+    if (cut.chunk > each * parts) cut.chunk = each * parts;
+    kernel_int(k, "K", m->k);
+    kernel_int(k, "BITS", m->bits);
+    kernel_int(k, "SLICE", span);
+    kernel_int(k, "STRIDE", m->stride);
+    kernel_int(k, "KB", ceil_div(m->k, 32));
+    kernel_int(k, "GROUP", m->bits == 4 ? m->group : 32);
+    kernel_int(k, "KG", m->bits == 4 ? ceil_div(m->k, m->group) : 1);
+    kernel_int(k, "ZEROS", m->zeros.buffer != 0);
+    kernel_int(k, "ZERO_ROW", m->zero_row);
+    kernel_text(k, "TYPE", g->type == DT_F16 ? "F16" : "BF16");
+    kernel_text(k, "TILE_DECLARE", m->bits == 4 ? "const X_T *s = 0; const unsigned char *z = 0; (void)s; (void)z;" : "");
+    kernel_text(k, "COUNTER", "idx");
+    kernel_int(k, "UNITS", units);
+    kernel_int(k, "UNITS_EACH", each);
+    kernel_int(k, "PARTS", parts);
+    kernel_int(k, "KS", cut.warps);
+    kernel_int(k, "NS", cut.slices);
+    kernel_int(k, "DEPTH", cut.depth);
+    kernel_int(k, "CHUNK", cut.chunk);
+    kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
+}
+
+bool gemv_lower(Lower *l, const Node *n)
+{
+    Compilation *c = l->c;
+    const uint32_t leader = (uint32_t)(n - c->graph.nodes);
+    Gemv g = {.l = l};
+    if (!n->together || !(n->op->facts & OP_EPILOGUE) || l->signature->kind == SIG_LOAD || l->guarded) return false;
+    find_members(&g, leader);
+    if (!g.count || g.members[0].index != leader) return false;
+    const uint32_t producer = node_input(c, n, 0)->producer;
+    const Node *norm = producer ? &c->graph.nodes[producer] : NULL;
+    if (norm && (norm->op->facts & OP_NORM_ROW) && norm->together == n->together && !l->views[n->inputs[0]].buffer) {
+        g.norm = norm;
+        if (!norm_row(c, norm, &g.row)) fault("gemv", "norm '%s' was put off, but is none of one row", norm->name);
+    } else {
+        const View x = lower_input(l, n, 0);
+        if (view_vector(l, &x) != 8) return false;
+    }
+    g.type = node_input(c, n, 0)->dtype;
+    Kernel *k = kernel_begin(l, n, "gemv");
+    int parts = 1;
+    for (int i = 0; i < g.count; i++)
+        if (g.paired[i]) parts = 2;
+    set_norm(&g, k, n);
+    const int64_t units = set_units(&g, k, parts);
+    const int at = l->launch_count;
+    launch(&g, k, units, parts);
+    for (int i = 1; i < g.count; i++) l->made_by[g.members[i].index] = at + 1;
+    if (g.norm) l->fates[producer].launch = at;
+    return true;
+}

@@ -1,0 +1,25 @@
+/* gemv.h - what the kernel for products of one row needs to know of the operators that it makes. */
+#ifndef GCC_PLAN_GEMV_H
+#define GCC_PLAN_GEMV_H
+
+#include "compiler.h"
+
+/* A constant matrix of N rows of K elements along k, and what belongs to it. */
+typedef struct RowMatrix {
+    int64_t k, n;
+    View matrix, scales, zeros, bias; /* buffer 0: none; scales and zeros with bits 4; bias: N elements */
+    int bits;                         /* 16: plain elements of the row's type; 4: MatMulNBits */
+    int64_t stride;                   /* elements from row to row, bits 16 */
+    int64_t group, zero_row;          /* elements a scale; bytes of zero points a row; bits 4 */
+} RowMatrix;
+
+/* Whether product N, of a row of type T, has such a matrix; fills *m. matmul.c, quant.c. */
+bool matmul_row_matrix(Lower *l, const Node *n, DType t, RowMatrix *m);
+bool nbits_row_matrix(Lower *l, const Node *n, DType t, RowMatrix *m);
+
+/* A norm of OP_NORM_ROW as inputs and outputs of its node: x (+ skip, rounded, which is output `sum`) / sqrt(mean of squares +
+ * epsilon) * scale; -1 none. False when it has or makes more than that. norm.c. */
+typedef struct NormRow { int skip, scale, sum; double epsilon; } NormRow;
+bool norm_row(Compilation *c, const Node *n, NormRow *r);
+
+#endif
