@@ -95,7 +95,7 @@ static bool leaves_before(Compilation *c, uint32_t group, uint32_t last, uint32_
         for (int k = 0; k < n->input_count; k++) {
             const Value *v = node_input(c, n, k);
             uint32_t p = v ? v->producer : 0;
-            if (p > first && p != own && p != gate && !value_folded(v) && group_of(c, p) != group) return false;
+            if (p >= first && p != own && p != gate && !value_folded(v) && group_of(c, p) != group) return false;
         }
     }
     return true;
@@ -156,11 +156,12 @@ static bool in_epilogue(Compilation *c, uint32_t node, uint32_t product)
     return !n->dead && pointwise(n) && group_of(c, node) == product;
 }
 
-/* How often the epilogue of `product` reads `value`. */
-static uint32_t epilogue_reads(Compilation *c, uint32_t product, uint32_t value)
+/* How often the epilogue of `product` reads the result of node `other`. */
+static uint32_t epilogue_reads(Compilation *c, uint32_t product, uint32_t other)
 {
     uint32_t count = 0;
-    for (uint32_t i = product + 1; i <= c->graph.nodes[product].epilogue; i++)
+    const uint32_t value = c->graph.nodes[other].outputs[0];
+    for (uint32_t i = other + 1; i <= c->graph.nodes[product].epilogue; i++)
         for (int k = 0; in_epilogue(c, i, product) && k < c->graph.nodes[i].input_count; k++) count += c->graph.nodes[i].inputs[k] == value;
     return count;
 }
@@ -174,7 +175,7 @@ static uint32_t find_gate(Compilation *c, uint32_t index, uint32_t first)
         if (other->together != first || other->epilogue || other->dead) continue;
         const Value *v = node_output(c, other, 0);
         if (v->is_output || v->state || !same_dims(c, v, node_output(c, n, 0)) || v->dtype != node_output(c, n, 0)->dtype) continue;
-        if (v->uses && epilogue_reads(c, index, other->outputs[0]) == v->uses) return i;
+        if (v->uses && epilogue_reads(c, index, i) == v->uses) return i;
     }
     return 0;
 }

@@ -71,6 +71,7 @@ def matmuls(dtype):
     yield nbits("flat", 5, (1, 96), 40, 4, 32, dtype, "packed", flat=True)
     yield nbits("vector", 6, (64,), 40, 4, 32, dtype, "none")
     yield nbits("wide", 7, (1, 1, 64), 4100, 4, 32, dtype, "packed")
+    yield nbits("many", 10, (1, 1, 160), 9001, 4, 32, dtype, "packed", bias=True) # blocks make several tiles
     yield nbits("long", 8, (1, 1, 4864), 64, 4, 32, dtype, "packed")
     yield nbits("groups_values", 9, (1, 64), 9, 4, 32, dtype, "values", groups=np.arange(64) % 2)
 

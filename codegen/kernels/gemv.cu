@@ -6,7 +6,7 @@
  * ones before the kernel waits for those before it: the matrices are constants.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
- *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. KB groups of 32 a row, KG of GROUP
+ *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; CHUNK: tiles whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
  *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
@@ -54,7 +54,7 @@ KERNEL(KERNEL_BLOCK)
             zeros[d] |= (gp_u32)(z[row[half] * ZERO_ROW + other / 2] >> (other % 2 * 4) & 15) << (8 * half + 4); \
         } \
     } while (0)
-#define RUN_OF(row_, slice, h) (w + ((row_) * KB * 16 + ((slice) * 4 + t) * 16))
+#define RUN_OF(row_, slice, h) (w + ((row_) * ROW_BYTES + ((slice) * 4 + t) * 16))
 #define RUN_IN(slice, h) ((slice) * 4 + t < KB)
 #else
 #define LOAD_SCALES(d, slice) (void)0
@@ -286,7 +286,7 @@ KERNEL(KERNEL_BLOCK)
 #if BITS == 4
                 const int group = run * 32 / GROUP;
                 const float zero = ZEROS ? (float)(z[row * ZERO_ROW + group / 2] >> (group % 2 * 4) & 15) : 8.0f;
-                gp_unpack(w + (row * KB + run) * 16, 4, 32, zero, b);
+                gp_unpack(w + row * ROW_BYTES + run * 16, 4, 32, zero, b);
                 for (int j = 0; j < 32; j += 8) GP_PASTE(LDV_, TYPE)(line, run * 32 + j, a + j);
                 sum = gp_acc_scaled(sum, gp_mac(gp_acc_zero(), b, a, 32), GP_PASTE(LD_, TYPE)(s, row * KG + group));
 #else

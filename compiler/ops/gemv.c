@@ -271,6 +271,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
     kernel_int(k, "KB", ceil_div(m->k, 32));
     kernel_int(k, "GROUP", m->bits == 4 ? m->group : 32);
     kernel_int(k, "KG", m->bits == 4 ? ceil_div(m->k, m->group) : 1);
+    kernel_int(k, "ROW_BYTES", m->bits == 4 ? ceil_div(m->k, m->group) * m->group / 2 : 0);
     kernel_int(k, "ZEROS", m->zeros.buffer != 0);
     kernel_int(k, "ZERO_ROW", m->zero_row);
     kernel_text(k, "TYPE", g->type == DT_F16 ? "F16" : "BF16");
