@@ -354,11 +354,12 @@ bool matmul_row_matrix(Lower *l, const Node *n, DType t, RowMatrix *m)
     if (flag(n, "transA") || flag(n, "transBatchA") || (has_attr(n, "activation") && *attr_string(n, "activation"))) return false;
     if (has_attr(n, "alpha") && attr_float(n, "alpha") != 1.0) return false;
     const View b = lower_input(l, n, 1);
-    if (b.rank != 2 || b.store != t || !product_aligned(l, &b, 8)) return false;
-    const View v = columns_of(&b), by_row = flag(n, "transB") ? b : v;
+    if (b.rank != 2 || b.store != t) return false;
+    const View by_row = flag(n, "transB") ? b : columns_of(&b);
     m->bits = 16;
     m->matrix = b;
     m->stride = by_row.stride[0];
+    if (!product_aligned(l, &by_row, 8)) return false;
     if (!dim_is_const(c, by_row.dims[0], &m->n) || !dim_is_const(c, by_row.dims[1], &m->k) || by_row.stride[1] != 1) return false;
     return m->stride % 8 == 0 && (n->input_count < 3 || row_bias(l, n, m->n, &m->bias));
 }
