@@ -16,7 +16,8 @@
  * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a tile. Their 16-byte runs go into the products as they
  * lie: the order along k is free as long as both operands have the same. */
 #if BITS == 4
-#define RUNS 2 /* of 16 bytes that a lane reads of a slice: rows g, g + 8 */
+#define RUNS (SLICE / 64) /* of 16 bytes that a lane reads of a slice: rows g, g + 8, of each 128 elements */
+#define HALVES (SLICE / 128)
 #else
 #define RUNS 4 /* rows g, g + 8, each at 8 * t and 32 elements further on */
 #endif
@@ -25,56 +26,76 @@
 #define VECTORS (K / 8)
 #define EACH ((PADDED / 8 + KERNEL_BLOCK - 1) / KERNEL_BLOCK) /* vectors of the row that a thread prepares */
 #define ITEMS (UNITS_EACH * PARTS * NS)
-#if TENSOR
-#define SUMS KS
-#else
-#define SUMS (2 * KS)
-#endif
+#define PAIRED (GROUP == 32 && KG % 2 == 0) /* two scales of neighbouring groups are one aligned word */
 KERNEL(KERNEL_BLOCK)
 {
 #if TENSOR
     const int g = LANE >> 2, t = LANE & 3;
     gp_u32 held[DEPTH][RUNS][4];
+    /* Of the tile that is being loaded: rows g and g + 8. */
+    const unsigned char *from[2] = {0, 0};
 #if BITS == 4
     gp_u32 scales[DEPTH][2], zeros[DEPTH];
+    const X_T *scales_from[2] = {0, 0};
+    const unsigned char *zeros_from[2] = {0, 0};
+#define SET_SCALES(half, row) (scales_from[half] = s + (gp_u64)(row) * KG, zeros_from[half] = ZEROS ? z + (gp_u64)(row) * ZERO_ROW : 0)
+    /* A lane has groups 2 * t and 2 * t + 1 of the slice: after the products, column j has those of group j. */
 #define LOAD_SCALES(d, slice) \
     do { \
-        const int group = (slice) * 4 + 2 * t; \
-        const int in = t < 2 && group < KB, both = in && group + 1 < KB; \
+        const int group = (slice) * (SLICE / 32) + 2 * t, other = group + 1 < KB ? group + 1 : group; \
+        const int in = 2 * t < SLICE / 32 && group < KB; \
+        scales[d][0] = scales[d][1] = zeros[d] = 0u; \
+        UNROLL \
         for (int half = 0; half < 2; half++) { \
-            const idx at = row[half] * KG; \
-            const gp_u32 first = in ? (gp_u32)s[at + group * 32 / GROUP] : 0u; \
-            const gp_u32 second = both ? (gp_u32)s[at + (group + 1) * 32 / GROUP] : 0u; \
-            scales[d][half] = first | second << 16; \
-        } \
-        zeros[d] = 0u; \
-        for (int half = 0; ZEROS && in && half < 2; half++) { \
-            const int one = group * 32 / GROUP, other = MIN((group + 1) * 32 / GROUP, KG - 1); \
-            zeros[d] |= (gp_u32)(z[row[half] * ZERO_ROW + one / 2] >> (one % 2 * 4) & 15) << (8 * half); \
-            zeros[d] |= (gp_u32)(z[row[half] * ZERO_ROW + other / 2] >> (other % 2 * 4) & 15) << (8 * half + 4); \
+            if (!in) break; \
+            if (PAIRED) LD_CONSTANT4(scales_from[half] + group, scales[d][half]); \
+            else { \
+                gp_u32 one, two; \
+                LD_CONSTANT2(scales_from[half] + group * 32 / GROUP, one); \
+                LD_CONSTANT2(scales_from[half] + other * 32 / GROUP, two); \
+                scales[d][half] = one | (other > group ? two << 16 : 0u); \
+            } \
+            if (ZEROS && GROUP == 32) { \
+                gp_u32 pair; \
+                LD_CONSTANT1(zeros_from[half] + group / 2, pair); \
+                zeros[d] |= pair << (8 * half); \
+            } else if (ZEROS) { \
+                gp_u32 one, two; \
+                LD_CONSTANT1(zeros_from[half] + group * 32 / GROUP / 2, one); \
+                LD_CONSTANT1(zeros_from[half] + other * 32 / GROUP / 2, two); \
+                zeros[d] |= (one >> (group * 32 / GROUP % 2 * 4) & 15u) << (8 * half); \
+                zeros[d] |= (two >> (other * 32 / GROUP % 2 * 4) & 15u) << (8 * half + 4); \
+            } \
         } \
     } while (0)
-#define RUN_OF(row_, slice, h) (w + ((row_) * ROW_BYTES + ((slice) * 4 + t) * 16))
-#define RUN_IN(slice, h) ((slice) * 4 + t < KB)
+#define RUN_AT(slice, h) (((slice) * (SLICE / 32) + (h) * 4 + t) * 16)
+#define RUN_IN(slice, h) ((slice) * (SLICE / 32) + (h) * 4 + t < KB)
+#define ROW_AT(row) ((gp_u64)(row) * ROW_BYTES)
 #else
+#define SET_SCALES(half, row) (void)0
 #define LOAD_SCALES(d, slice) (void)0
-#define RUN_OF(row_, slice, h) (w + ((row_) * STRIDE + (slice) * SLICE + (h) * 32 + 8 * t) * 2)
+#define RUN_AT(slice, h) (((slice) * SLICE + (h) * 32 + 8 * t) * 2)
 #define RUN_IN(slice, h) ((slice) * SLICE + (h) * 32 + 8 * t < K)
+#define ROW_AT(row) ((gp_u64)(row) * (STRIDE * 2))
 #endif
-    /* Slice `ahead` of the warp's sequence into place d of what it holds; counted by the three variables. */
+    /* The next slice of the warp's sequence into place d of what it holds; the three variables count. */
     int load_unit = BID_X, load_part = 0, load_slice = 0;
 #define LOAD(d) \
     do { \
         const int slice = WARP + load_slice * KS; \
-        if (load_unit < UNITS && slice < SLICES) { \
+        if (load_unit < UNITS && load_slice == 0) { \
             const unsigned char *w; \
-            idx n, last; \
+            int n, last; \
             TILE_DECLARE \
             TILE(load_unit, load_part) \
-            const idx row[2] = {MIN(n + g, last), MIN(n + g + 8, last)}; \
+            const gp_u32 row = (gp_u32)MIN(n + g, last), row8 = (gp_u32)MIN(n + g + 8, last); \
+            from[0] = w + ROW_AT(row), from[1] = w + ROW_AT(row8); \
+            SET_SCALES(0, row), SET_SCALES(1, row8); \
+        } \
+        if (load_unit < UNITS && slice < SLICES) { \
             UNROLL \
             for (int run = 0; run < RUNS; run++) { \
-                if (RUN_IN(slice, run >> 1)) LD_CONSTANT(RUN_OF(row[run & 1], slice, run >> 1), held[d][run]); \
+                if (RUN_IN(slice, run >> 1)) LD_CONSTANT(from[run & 1] + RUN_AT(slice, run >> 1), held[d][run]); \
                 else held[d][run][0] = held[d][run][1] = held[d][run][2] = held[d][run][3] = 0u; \
             } \
             LOAD_SCALES(d, slice); \
@@ -87,9 +108,15 @@ KERNEL(KERNEL_BLOCK)
     UNROLL
     for (int d = 0; d < DEPTH; d++) LOAD(d);
 #endif
+#if NORM /* constants too */
+    float scale[EACH][8];
+    UNROLL
+    for (int e = 0; e < EACH; e++)
+        if (TID + e * KERNEL_BLOCK < VECTORS) GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)(TID + e * KERNEL_BLOCK) * 8, scale[e]);
+#endif
     EXTENTS
     SHARED(gp_u32, line, PADDED / 2 + 16); /* the row; behind it zeros */
-    SHARED(float, sums, CHUNK * SUMS * 16);
+    SHARED(float, sums, CHUNK * KS * 16);
 #if BITS == 4
     SHARED(float, magic, PADDED / 32); /* by group of 32: the sum of the row's elements times what the products add to weights */
     SHARED(float, total, ZEROS ? PADDED / 32 : 1);
@@ -135,12 +162,8 @@ KERNEL(KERNEL_BLOCK)
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = TID + e * KERNEL_BLOCK;
-        if (v < VECTORS) {
-            float scale[8];
-            GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)v * 8, scale);
-            UNROLL
-            for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * scale[j]);
-        }
+        UNROLL
+        for (int j = 0; j < 8; j++) x[e][j] = v < VECTORS ? X_RND(x[e][j] * inverse * scale[e][j]) : 0.0f;
     }
 #endif
     UNROLL
@@ -181,16 +204,14 @@ KERNEL(KERNEL_BLOCK)
         const int u = unit - (kept / PARTS - 1 - e / 16) * GRID_X, r = e % 16; \
         float v0 = 0.0f, v1 = 0.0f; \
         UNROLL \
-        for (int other = 0; other < SUMS; other++) { \
-            v0 += sums[(e / 16 * PARTS * SUMS + other) * 16 + r]; \
-            if (PARTS == 2) v1 += sums[((e / 16 * PARTS + 1) * SUMS + other) * 16 + r]; \
+        for (int other = 0; other < KS; other++) { \
+            v0 += sums[(e / 16 * PARTS * KS + other) * 16 + r]; \
+            if (PARTS == 2) v1 += sums[((e / 16 * PARTS + 1) * KS + other) * 16 + r]; \
         } \
         (void)v1; \
         STORE(u, r) \
     }
 #if TENSOR
-    const int mine = g == t; /* whose share of the row of 4-bit products is not zero */
-    (void)mine;
     int part = 0, slice_of = 0;
     float sum0 = 0.0f, sum8 = 0.0f; /* rows g and g + 8 */
     UNROLL_BY(1)
@@ -201,17 +222,20 @@ KERNEL(KERNEL_BLOCK)
             if (unit < UNITS && slice < SLICES) {
                 float even[4] = {0.0f, 0.0f, 0.0f, 0.0f}, odd[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #if BITS == 4
-                const gp_u32 *share = line + (mine ? (slice * 4 + t) * 16 : PADDED / 2);
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    gp_u32 a[8], b[4];
-                    LD_SHARED(share + 4 * i, b);
-                    GP_PASTE(NIBBLES_, TYPE)(held[d][0][i], a[0], a[2], a[4], a[6]);
-                    GP_PASTE(NIBBLES_, TYPE)(held[d][1][i], a[1], a[3], a[5], a[7]);
-                    GP_PASTE(MMA_, TYPE)(even, a, b);
-                    GP_PASTE(MMA_, TYPE)(odd, a + 4, b + 2);
+                for (int h = 0; h < HALVES; h++) {
+                    const gp_u32 *share = line + (g == t + 4 * h ? (slice * (SLICE / 32) + h * 4 + t) * 16 : PADDED / 2);
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        gp_u32 a[8], b[4];
+                        LD_SHARED(share + 4 * i, b);
+                        GP_PASTE(NIBBLES_, TYPE)(held[d][2 * h][i], a[0], a[2], a[4], a[6]);
+                        GP_PASTE(NIBBLES_, TYPE)(held[d][2 * h + 1][i], a[1], a[3], a[5], a[7]);
+                        GP_PASTE(MMA_, TYPE)(even, a, b);
+                        GP_PASTE(MMA_, TYPE)(odd, a + 4, b + 2);
+                    }
                 }
-                const int group = MIN(slice * 4 + 2 * t, PADDED / 32 - 2);
+                const int group = MIN(slice * (SLICE / 32) + 2 * t, PADDED / 32 - 2);
                 float taken[4] = {magic[group], magic[group + 1], magic[group], magic[group + 1]};
 #if ZEROS
                 UNROLL
@@ -243,13 +267,17 @@ KERNEL(KERNEL_BLOCK)
 #endif
             if (++slice_of == NS && unit < UNITS) {
                 slice_of = 0;
-#if BITS == 4 /* lanes t = 0, 1 have two groups each; t = 2, 3 have none */
+#if BITS == 4 /* each lane has its groups' part */
                 sum0 += SHUFFLE_F(sum0, LANE ^ 1);
                 sum8 += SHUFFLE_F(sum8, LANE ^ 1);
+#if HALVES > 1
+                sum0 += SHUFFLE_F(sum0, LANE ^ 2);
+                sum8 += SHUFFLE_F(sum8, LANE ^ 2);
+#endif
 #endif
                 if (t == 0) {
-                    sums[(kept * SUMS + WARP) * 16 + g] = sum0;
-                    sums[(kept * SUMS + WARP) * 16 + g + 8] = sum8;
+                    sums[(kept * KS + WARP) * 16 + g] = sum0;
+                    sums[(kept * KS + WARP) * 16 + g + 8] = sum8;
                 }
                 sum0 = sum8 = 0.0f;
                 kept++;
@@ -271,17 +299,17 @@ KERNEL(KERNEL_BLOCK)
     if (kept == 0) return;
     FINISH
 #else
-    /* A thread takes every SUMS-th run of 32 elements of one row of the tile. */
+    /* A thread takes every KS-th run of 32 elements of one row of the tile. */
     for (; unit < UNITS; unit += GRID_X) {
         for (int part = 0; part < PARTS; part++) {
             const unsigned char *w;
-            idx n, last;
+            int n, last;
             TILE_DECLARE
             TILE(unit, part)
-            const int r = TID % 16, first = TID / 16;
+            const int r = TID % 16, first = TID / 16; /* half of the threads have work here */
             const idx row = MIN(n + r, last);
             gp_acc sum = gp_acc_zero();
-            for (int run = first; run < (K + 31) / 32; run += SUMS) {
+            for (int run = first; first < KS && run < (K + 31) / 32; run += KS) {
                 float a[32], b[32];
 #if BITS == 4
                 const int group = run * 32 / GROUP;
@@ -298,7 +326,7 @@ KERNEL(KERNEL_BLOCK)
                 sum = gp_mac(sum, b, a, count);
 #endif
             }
-            sums[(kept * SUMS + first) * 16 + r] = gp_acc_total(sum);
+            if (first < KS) sums[(kept * KS + first) * 16 + r] = gp_acc_total(sum);
             kept++;
         }
         if (kept == CHUNK || unit + GRID_X >= UNITS) {

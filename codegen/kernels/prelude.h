@@ -623,11 +623,20 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
         (p0) = (gp_w & 0x000f000fu) | 0x43004300u, (p1) = (gp_w >> 4 & 0x000f000fu) | 0x43004300u; \
         (p2) = (gp_w >> 8 & 0x000f000fu) | 0x43004300u, (p3) = (gp_w >> 12 & 0x000f000fu) | 0x43004300u; \
     } while (0)
-/* Sixteen bytes, aligned to them, to out[4]: of a constant, in place in the text (before EXTENTS, say); of shared memory. */
+/* Sixteen bytes, aligned to them, to out[4]: of a constant, in place in the text (before EXTENTS, say); of shared memory. The same
+ * for a word, two bytes and one of a constant: to an unsigned int. */
 #if ON_GPU
 #define LD_CONSTANT(p, out) \
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" \
                  : "=r"((out)[0]), "=r"((out)[1]), "=r"((out)[2]), "=r"((out)[3]) : "l"(p))
+#define LD_CONSTANT4(p, out) asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(out) : "l"(p))
+#define LD_CONSTANT2(p, out) \
+    do { \
+        gp_u16 gp_h; \
+        asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(gp_h) : "l"(p)); \
+        (out) = gp_h; \
+    } while (0)
+#define LD_CONSTANT1(p, out) asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(out) : "l"(p))
 #define LD_SHARED(p, out) \
     do { \
         const uint4 gp_v = *(const uint4 *)(p); \
@@ -635,5 +644,8 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
     } while (0)
 #else
 #define LD_CONSTANT(p, out) ((void)__builtin_memcpy((out), (p), 16))
+#define LD_CONSTANT4(p, out) ((void)__builtin_memcpy(&(out), (p), 4))
+#define LD_CONSTANT2(p, out) ((void)((out) = *(const gp_u16 *)(p)))
+#define LD_CONSTANT1(p, out) ((void)((out) = *(const gp_u8 *)(p)))
 #define LD_SHARED(p, out) ((void)__builtin_memcpy((out), (p), 16))
 #endif

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024 };
+enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 24 * 1024 };
 
 typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
 
@@ -35,7 +35,7 @@ static bool member_fits(Lower *l, const Node *n, RowMatrix *m)
     if (!one_row(l, x) || !one_row(l, node_output(l->c, n, 0))) return false;
     memset(m, 0, sizeof *m);
     const bool fits = strcmp(n->op->name, "MatMulNBits") == 0 ? nbits_row_matrix(l, n, x->dtype, m) : matmul_row_matrix(l, n, x->dtype, m);
-    return fits && m->k % 8 == 0 && 2 * (m->k + 128) + m->k / 4 + 2560 <= SHARED_BYTES;
+    return fits && m->k % 8 == 0 && 2 * (m->k + 256) + m->k / 4 + 2560 <= SHARED_BYTES;
 }
 
 static bool same_kind(const RowMatrix *a, const RowMatrix *b)
@@ -181,7 +181,7 @@ static void add_units(Gemv *g, Kernel *k, int i, int parts, const char *unit, Te
     Compilation *c = g->l->c;
     const Member *own = &g->members[i];
     if (own->gate >= 0) {
-        const char *row = arena_text(&c->arena, "(idx)(%s) * 16", unit);
+        const char *row = arena_text(&c->arena, "(int)(%s) * 16", unit);
         text_add(tile, "if ((p) == 0) { ");
         add_tile(g, tile, own->gate, row);
         text_add(tile, "} else { ");
@@ -191,7 +191,7 @@ static void add_units(Gemv *g, Kernel *k, int i, int parts, const char *unit, Te
         add_store(g, k, store, i, "v1");
         return;
     }
-    add_tile(g, tile, i, arena_text(&c->arena, "((idx)(%s) * %d + (p)) * 16", unit, parts));
+    add_tile(g, tile, i, arena_text(&c->arena, "((int)(%s) * %d + (p)) * 16", unit, parts));
     text_add(store, "for (int half = 0; half < %d; half++) { const float v = half ? v1 : v0; ", parts);
     text_add(store, "const idx n = ((idx)(%s) * %d + half) * 16 + (r), m = 0; (void)m; ", unit, parts);
     add_store(g, k, store, i, "v");
@@ -255,12 +255,12 @@ static Cut cut_work(int64_t units, int64_t slices)
 static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
 {
     const RowMatrix *m = &g->members[0].m;
-    const int64_t span = m->bits == 4 ? 128 : 64, slices = ceil_div(m->k, span), padded = slices * span;
+    const int64_t span = m->bits != 4 ? 64 : m->k > 20 * 128 ? 256 : 128, slices = ceil_div(m->k, span), padded = slices * span;
     Cut cut = cut_work(units, slices);
     const int64_t each = ceil_div(units, cut.grid), items = each * parts * cut.slices;
-    cut.depth = m->bits == 4 || cut.warps <= 16 ? 4 : 2;
+    cut.depth = span == 128 || (span == 64 && cut.warps <= 16) ? 4 : 2;
     if (cut.depth > items) cut.depth = items;
-    const int64_t room = SHARED_BYTES - 2 * padded - padded / 4, tile = 2 * cut.warps * TILE_ROWS * 4;
+    const int64_t room = SHARED_BYTES - 2 * padded - padded / 4, tile = cut.warps * TILE_ROWS * 4;
     cut.chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
     if (cut.chunk < parts) cut.chunk = parts;
     if (cut.chunk > each * parts) cut.chunk = each * parts;
