@@ -26,7 +26,8 @@
 #define VECTORS (K / 8)
 #define EACH ((PADDED / 8 + KERNEL_BLOCK - 1) / KERNEL_BLOCK) /* vectors of the row that a thread prepares */
 #define ITEMS (UNITS_EACH * PARTS * NS)
-#define PAIRED (GROUP == 32 && KG % 2 == 0) /* two scales of neighbouring groups are one aligned word */
+#define PAIRED (GROUP == 32 && KG % 2 == 0) /* the scales of two neighbouring groups are one aligned word */
+#define ALIGNED (GROUP == 32) /* their zeros are one byte */
 KERNEL(KERNEL_BLOCK)
 {
 #if TENSOR
@@ -35,47 +36,41 @@ KERNEL(KERNEL_BLOCK)
     /* Of the tile that is being loaded: rows g and g + 8. */
     const unsigned char *from[2] = {0, 0};
 #if BITS == 4
-    gp_u32 scales[DEPTH][2], zeros[DEPTH];
+    gp_u32 scales[DEPTH][2][2 - PAIRED], zeros[DEPTH][2][2 - ALIGNED]; /* as loaded: taking them apart here would wait for them */
     const X_T *scales_from[2] = {0, 0};
     const unsigned char *zeros_from[2] = {0, 0};
 #define SET_SCALES(half, row) (scales_from[half] = s + (gp_u64)(row) * KG, zeros_from[half] = ZEROS ? z + (gp_u64)(row) * ZERO_ROW : 0)
     /* A lane has groups 2 * t and 2 * t + 1 of the slice: after the products, column j has those of group j. */
+#define GROUP_OF(slice) ((slice) * (SLICE / 32) + 2 * t)
+#define GROUPS_IN(slice) (2 * t < SLICE / 32 && (K % SLICE == 0 || GROUP_OF(slice) < KB))
+#define NEXT_OF(group) (K % SLICE == 0 || (group) + 1 < KB ? (group) + 1 : (group))
 #define LOAD_SCALES(d, slice) \
     do { \
-        const int group = (slice) * (SLICE / 32) + 2 * t, other = group + 1 < KB ? group + 1 : group; \
-        const int in = 2 * t < SLICE / 32 && group < KB; \
-        scales[d][0] = scales[d][1] = zeros[d] = 0u; \
+        const int group = GROUP_OF(slice), other = NEXT_OF(group), in = GROUPS_IN(slice); \
+        (void)other; \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
-            if (!in) break; \
-            if (PAIRED) LD_CONSTANT4(scales_from[half] + group, scales[d][half]); \
-            else { \
-                gp_u32 one, two; \
-                LD_CONSTANT2(scales_from[half] + group * 32 / GROUP, one); \
-                LD_CONSTANT2(scales_from[half] + other * 32 / GROUP, two); \
-                scales[d][half] = one | (other > group ? two << 16 : 0u); \
+            UNROLL \
+            for (int j = 0; j < 2 - PAIRED; j++) { \
+                scales[d][half][j] = 0u; \
+                if (in && PAIRED) LD_CONSTANT4(scales_from[half] + group, scales[d][half][j]); \
+                else if (in) LD_CONSTANT2(scales_from[half] + (j ? other : group) * 32 / GROUP, scales[d][half][j]); \
             } \
-            if (ZEROS && GROUP == 32) { \
-                gp_u32 pair; \
-                LD_CONSTANT1(zeros_from[half] + group / 2, pair); \
-                zeros[d] |= pair << (8 * half); \
-            } else if (ZEROS) { \
-                gp_u32 one, two; \
-                LD_CONSTANT1(zeros_from[half] + group * 32 / GROUP / 2, one); \
-                LD_CONSTANT1(zeros_from[half] + other * 32 / GROUP / 2, two); \
-                zeros[d] |= (one >> (group * 32 / GROUP % 2 * 4) & 15u) << (8 * half); \
-                zeros[d] |= (two >> (other * 32 / GROUP % 2 * 4) & 15u) << (8 * half + 4); \
+            UNROLL \
+            for (int j = 0; j < 2 - ALIGNED; j++) { \
+                zeros[d][half][j] = 0u; \
+                if (in && ZEROS) LD_CONSTANT1(zeros_from[half] + (j ? other : group) * 32 / GROUP / 2, zeros[d][half][j]); \
             } \
         } \
     } while (0)
 #define RUN_AT(slice, h) (((slice) * (SLICE / 32) + (h) * 4 + t) * 16)
-#define RUN_IN(slice, h) ((slice) * (SLICE / 32) + (h) * 4 + t < KB)
+#define RUN_IN(slice, h) (K % SLICE == 0 || (slice) * (SLICE / 32) + (h) * 4 + t < KB)
 #define ROW_AT(row) ((gp_u64)(row) * ROW_BYTES)
 #else
 #define SET_SCALES(half, row) (void)0
 #define LOAD_SCALES(d, slice) (void)0
 #define RUN_AT(slice, h) (((slice) * SLICE + (h) * 32 + 8 * t) * 2)
-#define RUN_IN(slice, h) ((slice) * SLICE + (h) * 32 + 8 * t < K)
+#define RUN_IN(slice, h) (K % SLICE == 0 || (slice) * SLICE + (h) * 32 + 8 * t < K)
 #define ROW_AT(row) ((gp_u64)(row) * (STRIDE * 2))
 #endif
     /* The next slice of the warp's sequence into place d of what it holds; the three variables count. */
@@ -235,18 +230,22 @@ KERNEL(KERNEL_BLOCK)
                         GP_PASTE(MMA_, TYPE)(odd, a + 4, b + 2);
                     }
                 }
-                const int group = MIN(slice * (SLICE / 32) + 2 * t, PADDED / 32 - 2);
-                float taken[4] = {magic[group], magic[group + 1], magic[group], magic[group + 1]};
-#if ZEROS
+                const int group = GROUP_OF(slice), at = MIN(group, PADDED / 32 - 2);
+                (void)group;
                 UNROLL
-                for (int j = 0; j < 4; j++) taken[j] = FMAF((float)(zeros[d] >> (4 * j) & 15u), total[group + (j & 1)], taken[j]);
+                for (int j = 0; j < 4; j++) { /* row half, group */
+                    const int half = j >> 1, next = j & 1;
+                    float taken = magic[at + next];
+#if ZEROS && ALIGNED
+                    taken = FMAF((float)(zeros[d][half][0] >> (4 * next) & 15u), total[at + next], taken);
+#elif ZEROS
+                    const int place = (next ? NEXT_OF(group) : group) * 32 / GROUP % 2 * 4;
+                    taken = FMAF((float)(zeros[d][half][next] >> place & 15u), total[at + next], taken);
 #endif
-                UNROLL
-                for (int j = 0; j < 4; j++) {
-                    const gp_u32 scale = scales[d][j >> 1] >> (16 * (j & 1));
-                    const float product = (even[j] + odd[j] - taken[j]) * GP_PASTE(GP_OF_, TYPE)((gp_u16)scale);
-                    if (j < 2) sum0 += product;
-                    else sum8 += product;
+                    const gp_u32 scale = PAIRED ? scales[d][half][0] >> (16 * next) : scales[d][half][(1 - PAIRED) * next];
+                    const float product = (even[j] + odd[j] - taken) * GP_PASTE(GP_OF_, TYPE)((gp_u16)(scale & 0xffffu));
+                    if (half) sum8 += product;
+                    else sum0 += product;
                 }
 #else
                 UNROLL

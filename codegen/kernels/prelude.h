@@ -274,6 +274,13 @@ FN float gp_leaky_relu(float v, float alpha) { return v < 0.0f ? alpha * v : v; 
 FN float gp_from_bf16(gp_u16 h) { return gp_float_of((gp_u32)h << 16); }
 FN gp_u16 gp_to_bf16(float v)
 {
+#if ON_GPU
+#if __CUDA_ARCH__ >= 800
+    gp_u16 h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
+    return h;
+#endif
+#endif
     const gp_u32 u = gp_bits_of(v);
     const gp_u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
     return (gp_u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
@@ -600,9 +607,9 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
 }
 #endif
 
-/* ---- operands of MMA_: halves by their bits, and what brings them into registers */
+/* ---- operands of MMA_: halves by their bits (of floats that are such halves), and what brings them into registers */
 #define GP_BITS_F16(v) gp_to_f16(v)
-#define GP_BITS_BF16(v) gp_to_bf16(v)
+#define GP_BITS_BF16(v) (gp_bits_of(v) >> 16)
 #define GP_OF_F16(h) gp_from_f16(h)
 #define GP_OF_BF16(h) gp_from_bf16(h)
 /* Four pairs of halves from the eight elements of 4 bits in a word: elements j and j + 4 in pair j, each with NIBBLE_LOW
