@@ -2,11 +2,12 @@
  *
  * Work is cut into units of PARTS tiles of 16 matrix rows: PARTS 2 takes the same rows of two matrices, whose results one
  * expression joins (a gate and what it gates). A block makes units BID_X, BID_X + GRID_X ...; its KS warps share each row
- * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp loads DEPTH slices ahead, the first
- * ones before the kernel waits for those before it: the matrices are constants.
+ * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp loads DEPTH slices at once, the first
+ * ones before the kernel waits for those before it: the matrices are constants. What is in flight beyond that is other warps'.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
  *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
+ *   RESIDENT        blocks that a multiprocessor should have room for
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; CHUNK: tiles whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
  *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
@@ -28,7 +29,7 @@
 #define ITEMS (UNITS_EACH * PARTS * NS)
 #define PAIRED (GROUP == 32 && KG % 2 == 0) /* the scales of two neighbouring groups are one aligned word */
 #define ALIGNED (GROUP == 32) /* their zeros are one byte */
-KERNEL(KERNEL_BLOCK)
+KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 {
 #if TENSOR
     const int g = LANE >> 2, t = LANE & 3;
@@ -118,6 +119,7 @@ KERNEL(KERNEL_BLOCK)
 #endif
 
     /* ---- the row */
+#if NORM
     float x[EACH][8];
     UNROLL
     for (int e = 0; e < EACH; e++) {
@@ -126,7 +128,6 @@ KERNEL(KERNEL_BLOCK)
         for (int j = 0; j < 8; j++) x[e][j] = 0.0f;
         if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, x[e]);
     }
-#if NORM
     SHARED(float, squares, KERNEL_BLOCK / 32);
     float square = 0.0f;
     UNROLL
@@ -154,30 +155,34 @@ KERNEL(KERNEL_BLOCK)
     UNROLL
     for (int other = 0; other < KERNEL_BLOCK / 32; other++) square += squares[other];
     const float inverse = 1.0f / SQRTF(square / (float)(K) + (float)EPSILON);
-    UNROLL
-    for (int e = 0; e < EACH; e++) {
-        const int v = TID + e * KERNEL_BLOCK;
-        UNROLL
-        for (int j = 0; j < 8; j++) x[e][j] = v < VECTORS ? X_RND(x[e][j] * inverse * scale[e][j]) : 0.0f;
-    }
 #endif
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = TID + e * KERNEL_BLOCK;
+        float y[8];
         gp_u32 bits[8];
+#if NORM
         UNROLL
-        for (int j = 0; j < 8; j++) bits[j] = (gp_u32)GP_PASTE(GP_BITS_, TYPE)(x[e][j]);
-        if (v < PADDED / 8) {
-#if BITS == 4 && TENSOR
-            UNROLL
-            for (int j = 0; j < 4; j++) line[4 * v + j] = bits[j] | bits[j + 4] << 16; /* as a word of eight weights comes apart */
+        for (int j = 0; j < 8; j++) y[j] = v < VECTORS ? X_RND(x[e][j] * inverse * scale[e][j]) : 0.0f;
 #else
-            UNROLL
-            for (int j = 0; j < 4; j++) line[4 * v + j] = bits[2 * j] | bits[2 * j + 1] << 16;
+        UNROLL
+        for (int j = 0; j < 8; j++) y[j] = 0.0f;
+        if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, y);
 #endif
+        UNROLL
+        for (int j = 0; j < 8; j++) bits[j] = (gp_u32)GP_PASTE(GP_BITS_, TYPE)(y[j]);
+        if (v < PADDED / 8) {
+            UNROLL
+            for (int j = 0; j < 4; j++) {
+#if BITS == 4 && TENSOR
+                line[4 * v + j] = bits[j] | bits[j + 4] << 16; /* as a word of eight weights comes apart */
+#else
+                line[4 * v + j] = bits[2 * j] | bits[2 * j + 1] << 16;
+#endif
+            }
         }
 #if BITS == 4 && TENSOR
-        float low = (x[e][0] + x[e][4]) + (x[e][2] + x[e][6]), high = (x[e][1] + x[e][5]) + (x[e][3] + x[e][7]);
+        float low = (y[0] + y[4]) + (y[2] + y[6]), high = (y[1] + y[5]) + (y[3] + y[7]);
         low += SHUFFLE_F(low, LANE ^ 1);
         high += SHUFFLE_F(high, LANE ^ 1);
         low += SHUFFLE_F(low, LANE ^ 2);
@@ -261,9 +266,6 @@ KERNEL(KERNEL_BLOCK)
                 sum8 += even[2] + odd[2];
 #endif
             }
-#if ITEMS > DEPTH
-            LOAD(d);
-#endif
             if (++slice_of == NS && unit < UNITS) {
                 slice_of = 0;
 #if BITS == 4 /* each lane has its groups' part */
@@ -293,6 +295,10 @@ KERNEL(KERNEL_BLOCK)
                 }
             }
         }
+#if ITEMS > DEPTH
+        UNROLL
+        for (int d = 0; d < DEPTH; d++) LOAD(d);
+#endif
     }
     unit -= GRID_X; /* the last one made */
     if (kept == 0) return;

@@ -25,6 +25,8 @@ typedef unsigned long long gp_u64;
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
+/* So that BLOCKS blocks find room on a multiprocessor. */
+#define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(KERNEL_PARAMS)
 #define KERNEL_END
 #define TID ((int)threadIdx.x)
 #define BID_X ((int)blockIdx.x)
@@ -121,6 +123,7 @@ FN gp_u16 gp_to_f16(float v)
 #define KERNEL(threads) \
     static inline __attribute__((always_inline)) \
     void GP_BODY(const plan_host_index *gp_index, const int gp_thread, KERNEL_PARAMS)
+#define KERNEL_RESIDENT(threads, blocks) KERNEL(threads)
 #define KERNEL_END \
     __attribute__((visibility("default"))) \
     void KERNEL_NAME(const plan_host_index *gp_index, const unsigned long long *gp_args) \

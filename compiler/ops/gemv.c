@@ -241,15 +241,22 @@ static int64_t cost_of(const Cut *c, int64_t units)
     return ceil_div(units, c->grid) * ceil_div(c->grid, 132) * c->warps * c->slices;
 }
 
-/* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, two on a
- * multiprocessor or one, whichever wastes less. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
+/* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, some on a
+ * multiprocessor, whichever wastes least. Thirty warps with 64 bytes a lane in flight keep the memory busy. (Found by
+ * measuring on an H200: see tests/bench/RESULTS.md.) */
 static Cut cut_work(int64_t units, int64_t slices)
 {
+    static const struct { int64_t blocks, warps; } shapes[] = {{3, 10}, {2, 16}, {4, 8}, {5, 6}};
     if (units <= 132) return cut_of(units, 20, slices);
     if (units <= 264) return cut_of(units, 16, slices);
-    if (units <= 396) return cut_of(units, 10, slices);
-    const Cut two = cut_of(264, 10, slices), one = cut_of(132, 20, slices);
-    return cost_of(&one, units) < cost_of(&two, units) ? one : two;
+    Cut best = cut_of(132 * shapes[0].blocks, shapes[0].warps, slices);
+    for (size_t i = 1; i < COUNT_OF(shapes); i++) {
+        const Cut cut = cut_of(132 * shapes[i].blocks, shapes[i].warps, slices);
+        const bool busier = cut.warps * shapes[i].blocks >= 24 && best.warps * (best.grid / 132) < 24;
+        if (busier || (cut.warps * shapes[i].blocks >= 24 && cost_of(&cut, units) < cost_of(&best, units))) best = cut;
+    }
+    if (best.grid > units) best.grid = units;
+    return best;
 }
 
 static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
@@ -258,8 +265,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
     const int64_t span = m->bits != 4 ? 64 : m->k > 20 * 128 ? 256 : 128, slices = ceil_div(m->k, span), padded = slices * span;
     Cut cut = cut_work(units, slices);
     const int64_t each = ceil_div(units, cut.grid), items = each * parts * cut.slices;
-    cut.depth = span == 128 || (span == 64 && cut.warps <= 16) ? 4 : 2;
-    if (cut.depth > items) cut.depth = items;
+    cut.depth = items <= 2 || (items <= 4 && span != 256) ? items : span == 128 ? 2 : 1;
     const int64_t room = SHARED_BYTES - 2 * padded - padded / 4, tile = cut.warps * TILE_ROWS * 4;
     cut.chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
     if (cut.chunk < parts) cut.chunk = parts;
@@ -284,6 +290,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
     kernel_int(k, "CHUNK", cut.chunk);
+    kernel_int(k, "RESIDENT", ceil_div(cut.grid, 132));
     kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
 }
 
