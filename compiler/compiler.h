@@ -167,7 +167,8 @@ struct Node {
     uint32_t epilogue;          /* set by fuse, OP_EPILOGUE: the elementwise node behind it (fused_into this one) whose result
                                  * its kernel stores */
     uint32_t together;          /* set by fuse: a product of constants: the first product of the same row, whose kernel can make all of
-                                 * them; a norm: the first of those that alone read its result, whose kernel can begin with it */
+                                 * them; a norm: the first of those that alone read its result, whose kernel can begin with it, or the attention
+                                 * that does */
     uint32_t gate;              /* set by fuse: the product before, of the same row, that only this one's epilogue reads */
     uint32_t inplace;           /* set by alias: 1 + state pair that it writes in place, for each pair: bit mask by output */
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
@@ -224,6 +225,7 @@ enum OpFact {
     OP_CONTROL = 8,
     OP_RANDOM = 16,     /* never folded */
     OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
+    OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head: its kernel can do that (ops/gqa.c) */
     OP_NORM_ROW = 128,  /* a norm by the mean of squares along the last axis: see norm_row (ops/gemv.h) */
     OP_APPEND = 32      /* appends to or writes into a state given as input (see `inplace`) */
 };
@@ -451,6 +453,7 @@ struct Compilation {
     Dim position_step;             /* position := position + this each step */
     int64_t capacity;
     uint32_t extents;              /* buffer of the extents table; set by lower */
+    uint32_t tickets;              /* words by which blocks of a launch meet, all 0 between launches; a buffer, set by lower; 0 none */
     uint32_t buffer_count, buffer_room; Buffer *buffers; /* 1-based */
     RegionSizes regions;
     uint32_t kernel_count, kernel_room; KernelText *kernels; /* 1-based */

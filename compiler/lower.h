@@ -19,7 +19,7 @@ struct Lower {
     uint32_t *io;            /* by value: the buffer of a graph input or output; 0 none */
     View *views;             /* by value; buffer 0: not made yet */
     NodeFate *fates;         /* by node */
-    int *made_by;            /* by node: 1 + the launch of another node that made its results; 0 none */
+    int *made_by;            /* by node: 1 + the launch of another node that made its results; 0 none; -1 put off (gqa_defer_norm) */
     uint32_t node;           /* being lowered */
     bool guarded;            /* launches run only while guard_iteration < guard_trip: iterations of a loop over a ranged dim */
     Dim guard_trip;
@@ -67,6 +67,9 @@ const char *kernel_given(Lower *l, uint32_t value, const char *name, const char 
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);
 bool gemv_lower(Lower *l, const Node *n);
+/* ops/gqa.c: true when the attention that alone reads head norm N's result will do it; until then that has the view of what is
+ * to be normed. */
+bool gqa_defer_norm(Lower *l, const Node *n);
 Lower *kernel_lower(Kernel *k);
 const char *compute_c(DType t);   /* C type that kernels compute in */
 const char *dtype_token(DType t); /* "F16": the suffix of prelude.h's macros */

@@ -3,6 +3,8 @@
  * graph, but for the order in which a norm and a product sum. */
 #include "lower.h"
 
+#include <string.h>
+
 enum { MAX_LEAVES = 16, MAX_FUSED = 24 };
 
 static const OpRow *loop_enter_row(void) { return op_find("gcc-plan", "LoopEnter", 1); }
@@ -218,11 +220,33 @@ static void join_norm(Compilation *c, uint32_t index, const Together *runs)
     n->together = run->first;
 }
 
+/* The attention that alone reads the norm's result, perhaps reshaped, as its query or key. */
+static void join_head_norm(Compilation *c, uint32_t index)
+{
+    Node *n = &c->graph.nodes[index];
+    if (n->dead || n->constant || n->loop || n->together || !(n->op->facts & OP_NORM_ROW) || reads_state(c, n)) return;
+    for (uint32_t value = n->outputs[0];;) {
+        const Value *v = &c->graph.values[value];
+        if (v->uses != 1 || v->is_output || v->state) return;
+        const uint32_t reader = only_consumer(c, value);
+        const Node *r = &c->graph.nodes[reader];
+        if (reader && (r->op->facts & OP_HEAD_NORM) && (r->inputs[0] == value || r->inputs[1] == value)) {
+            n->together = reader;
+            return;
+        }
+        if (!reader || strcmp(r->op->name, "Reshape") != 0 || r->inputs[0] != value) return;
+        value = r->outputs[0];
+    }
+}
+
 static void fuse_rows(Compilation *c)
 {
     Together *runs = NEW_ARRAY(c, Together, c->graph.value_count + 1);
     join_products(c, runs);
-    for (uint32_t i = 1; i <= c->graph.node_count; i++) join_norm(c, i, runs);
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        join_norm(c, i, runs);
+        join_head_norm(c, i);
+    }
 }
 
 bool pass_fuse(Compilation *c)

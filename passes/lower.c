@@ -49,8 +49,8 @@ void lower_node(Lower *l, uint32_t i)
     if (n->constant != (l->signature->kind == SIG_LOAD)) return;
     l->node = i;
     l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
-    if (l->made_by[i]) l->fates[i] = (NodeFate){ REAL_FUSED, l->made_by[i] - 1, NULL };
-    else if (gemv_defer_norm(l, n) || gemv_lower(l, n)) return; /* one kernel for several products of a row */
+    if (l->made_by[i] > 0) l->fates[i] = (NodeFate){ REAL_FUSED, l->made_by[i] - 1, NULL };
+    else if (gemv_defer_norm(l, n) || gqa_defer_norm(l, n) || gemv_lower(l, n)) return; /* one kernel for several products of a row */
     else if (n->op->lower) n->op->lower(l, n);
     else lower_pointwise(l, n);
 }

@@ -266,6 +266,9 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 sum8 += even[2] + odd[2];
 #endif
             }
+#if ITEMS > DEPTH && BITS == 16
+            LOAD(d); /* with 4 bits the loads of a slice all wait together: nothing is gained before the last one is used */
+#endif
             if (++slice_of == NS && unit < UNITS) {
                 slice_of = 0;
 #if BITS == 4 /* each lane has its groups' part */
@@ -295,7 +298,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 }
             }
         }
-#if ITEMS > DEPTH
+#if ITEMS > DEPTH && BITS == 4
         UNROLL
         for (int d = 0; d < DEPTH; d++) LOAD(d);
 #endif

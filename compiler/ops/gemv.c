@@ -107,6 +107,7 @@ bool gemv_defer_norm(Lower *l, const Node *n)
 {
     NormRow r;
     if (!(n->op->facts & OP_NORM_ROW) || !n->together || l->signature->kind == SIG_LOAD || l->guarded) return false;
+    if (!(l->c->graph.nodes[n->together].op->facts & OP_EPILOGUE)) return false;
     if (!norm_fits(l, n, &r) || !norm_in_vectors(l, n, &r)) return false;
     l->fates[n - l->c->graph.nodes] = (NodeFate){REAL_FUSED, -1, NULL};
     return true;
@@ -244,16 +245,19 @@ static int64_t cost_of(const Cut *c, int64_t units)
 /* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, some on a
  * multiprocessor, whichever wastes least. Thirty warps with 64 bytes a lane in flight keep the memory busy. (Found by
  * measuring on an H200: see tests/bench/RESULTS.md.) */
-static Cut cut_work(int64_t units, int64_t slices)
+static Cut cut_work(int64_t units, int64_t slices, int bits)
 {
-    static const struct { int64_t blocks, warps; } shapes[] = {{3, 10}, {2, 16}, {4, 8}, {5, 6}};
+    static const struct { int64_t blocks, warps; } plain[] = {{2, 10}, {1, 20}}, packed[] = {{3, 10}, {2, 16}, {4, 8}, {5, 6}}, *shapes;
+    const size_t count = bits == 16 ? COUNT_OF(plain) : COUNT_OF(packed);
+    const int64_t busy = bits == 16 ? 12 : 24; /* warps of a multiprocessor */
+    shapes = bits == 16 ? plain : packed;
     if (units <= 132) return cut_of(units, 20, slices);
     if (units <= 264) return cut_of(units, 16, slices);
     Cut best = cut_of(132 * shapes[0].blocks, shapes[0].warps, slices);
-    for (size_t i = 1; i < COUNT_OF(shapes); i++) {
+    for (size_t i = 1; i < count; i++) {
         const Cut cut = cut_of(132 * shapes[i].blocks, shapes[i].warps, slices);
-        const bool busier = cut.warps * shapes[i].blocks >= 24 && best.warps * (best.grid / 132) < 24;
-        if (busier || (cut.warps * shapes[i].blocks >= 24 && cost_of(&cut, units) < cost_of(&best, units))) best = cut;
+        const bool enough = cut.warps * shapes[i].blocks >= busy, lacking = best.warps * (best.grid / 132) < busy;
+        if (enough && (lacking || cost_of(&cut, units) < cost_of(&best, units))) best = cut;
     }
     if (best.grid > units) best.grid = units;
     return best;
@@ -263,9 +267,10 @@ static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
 {
     const RowMatrix *m = &g->members[0].m;
     const int64_t span = m->bits != 4 ? 64 : m->k > 20 * 128 ? 256 : 128, slices = ceil_div(m->k, span), padded = slices * span;
-    Cut cut = cut_work(units, slices);
+    Cut cut = cut_work(units, slices, m->bits);
     const int64_t each = ceil_div(units, cut.grid), items = each * parts * cut.slices;
-    cut.depth = items <= 2 || (items <= 4 && span != 256) ? items : span == 128 ? 2 : 1;
+    cut.depth = span == 256 ? 1 : span == 128 ? 2 : cut.warps <= 16 ? 4 : 2;
+    if (items <= 2 || (items <= 4 && span != 256)) cut.depth = items; /* all at once */
     const int64_t room = SHARED_BYTES - 2 * padded - padded / 4, tile = cut.warps * TILE_ROWS * 4;
     cut.chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
     if (cut.chunk < parts) cut.chunk = parts;

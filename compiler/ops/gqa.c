@@ -1,5 +1,7 @@
 /* gqa.c - com.microsoft GroupQueryAttention: new keys and values go behind the old ones, after an optional head norm and
  * rotation, then each query row attends to its own past. Lengths come from seqlens_k, on the device. */
+#include "lower.h"
+#include "ops/gemv.h"
 #include "ops/heads.h"
 #include "ops/rows.h"
 
@@ -298,6 +300,124 @@ static Cache open_cache(Lower *l, const Node *n, const Sizes *z, const Parts *p,
     return cache;
 }
 
+/* ---- one new row a sequence: all in one launch */
+
+enum { MAX_GROUP = 8, MAX_TICKETS = 1024, PARTS_BYTES = 30 * 1024 };
+
+static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
+
+/* Whether attention_one.cu takes the node in this signature; what only memory tells is given: buffers of states are aligned. */
+static bool one_row_fits(Lower *l, const Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    Sizes z;
+    int64_t head, batch;
+    if (!read_sizes(c, n, &z) || !dim_is(c, lower_dim(l, z.rows), 1) || dim_is(c, lower_dim(l, z.fresh), 0)) return false;
+    if (!dim_is_const(c, lower_dim(l, z.head), &head) || !dim_is_const(c, lower_dim(l, z.batch), &batch)) return false;
+    if (head < 16 || head > 256 || (head & (head - 1)) || z.heads / z.kv_heads > MAX_GROUP || batch * z.kv_heads > MAX_TICKETS) return false;
+    const Value *keys = node_output(c, n, 1), *values = node_output(c, n, 2);
+    return is_half(node_input(c, n, GQ_QUERY)) && is_half(keys) && is_half(values) && keys->dtype == values->dtype && !node_input(c, n, GQ_BIAS) &&
+           attr_int(n, "causal") != 0 && keys->state && values->state && lower_upper(l, z.total) >= 64;
+}
+
+static bool is_reshape(const Node *n) { return strcmp(n->op->name, "Reshape") == 0; }
+
+/* The norm that was put off for INPUT of attention N; NULL none. */
+static const Node *head_norm(Lower *l, const Node *n, int input)
+{
+    const Graph *g = &l->c->graph;
+    uint32_t p = n->inputs[input] ? g->values[n->inputs[input]].producer : 0;
+    while (p && is_reshape(&g->nodes[p]) && g->nodes[p].inputs[0]) p = g->values[g->nodes[p].inputs[0]].producer;
+    const bool off = p && (g->nodes[p].op->facts & OP_NORM_ROW) && g->nodes[p].together == (uint32_t)(n - g->nodes) && l->made_by[p] < 0;
+    return off ? &g->nodes[p] : NULL;
+}
+
+bool gqa_defer_norm(Lower *l, const Node *n)
+{
+    Compilation *c = l->c;
+    const uint32_t index = (uint32_t)(n - c->graph.nodes);
+    const Node *reader = n->together ? &c->graph.nodes[n->together] : NULL;
+    NormRow r;
+    Sizes z;
+    if (!reader || !(n->op->facts & OP_NORM_ROW) || !(reader->op->facts & OP_HEAD_NORM) || l->signature->kind == SIG_LOAD || l->guarded) return false;
+    if (!norm_row(c, n, &r) || r.skip >= 0 || !one_row_fits(l, reader) || !read_sizes(c, reader, &z)) return false;
+    if (node_input(c, reader, GQ_Q_NORM) || node_input(c, reader, GQ_K_NORM) || !node_input(c, reader, GQ_KEY)) return false;
+    const Value *x = node_input(c, n, 0), *scale = node_input(c, n, r.scale);
+    const Dim head = lower_dim(l, z.head);
+    if (x->dtype != node_output(c, n, 0)->dtype || scale->rank != 1 || lower_dim(l, scale->dims[0]) != head || lower_dim(l, x->dims[x->rank - 1]) != head)
+        return false;
+    l->views[n->outputs[0]] = lower_input(l, n, 0);
+    l->fates[index] = (NodeFate){REAL_FUSED, -1, NULL};
+    l->made_by[index] = -1;
+    return true;
+}
+
+static View ticket_view(Lower *l, Dim batch, int64_t heads)
+{
+    Compilation *c = l->c;
+    const Dim dims[2] = {batch, dim_const(c, heads)};
+    if (!c->tickets) c->tickets = buffer_new(c, "tickets", REGION_STATE, 4 * MAX_TICKETS, 0);
+    return view_dense_new(l, c->tickets, DT_I32, 2, dims);
+}
+
+/* Norms of the query and the key: the node's own inputs, or such that were put off. */
+static void one_row_norms(Lower *l, Kernel *k, const Node *n)
+{
+    Compilation *c = l->c;
+    for (int i = 0; i < 2; i++) {
+        const Node *off = head_norm(l, n, i ? GQ_KEY : GQ_QUERY);
+        const int own = i ? GQ_K_NORM : GQ_Q_NORM;
+        NormRow r;
+        kernel_int(k, i ? "NORM_K" : "NORM_Q", off || node_input(c, n, own));
+        if (off && !norm_row(c, off, &r)) fault("gqa", "norm '%s' was put off, but is none of a row", off->name);
+        if (off) kernel_in(k, i ? "KW" : "QW", lower_input(l, off, r.scale));
+        else if (node_input(c, n, own)) kernel_in(k, i ? "KW" : "QW", lower_input(l, n, own));
+        kernel_float(k, i ? "EPSILON_K" : "EPSILON_Q", off ? r.epsilon : attr_float(n, "qk_norm_epsilon"));
+        if (off) l->fates[off - c->graph.nodes].launch = l->launch_count;
+    }
+}
+
+static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
+{
+    Compilation *c = l->c;
+    const int64_t group = z->heads / z->kv_heads, batch = lower_upper(l, p->q.dims[0]), lanes = p->head / 8;
+    int64_t threads = 256, splits = 1;
+    while (threads > 64 && threads / 32 * group * p->head * 4 > PARTS_BYTES) threads /= 2;
+    int64_t chunk = 32 / lanes * (threads / 32);
+    while (chunk < 32 && chunk * lanes < 4 * threads) chunk *= 2;
+    while (splits < 64 && 2 * splits * z->kv_heads * batch <= 264) splits *= 2;
+    const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, splits), dim_const(c, group), dim_const(c, p->head)};
+    const Dim pair[5] = {shape[0], shape[1], shape[2], shape[3], dim_const(c, 2)};
+    Kernel *k = kernel_begin(l, n, "attention_one");
+    kernel_in(k, "Q", p->q);
+    kernel_in(k, "KN", p->k);
+    kernel_in(k, "VN", p->v);
+    kernel_inout(k, "K", keys->present);
+    kernel_inout(k, "V", values->present);
+    kernel_in(k, "LEN", a->length);
+    kernel_out(k, "Y", a->y);
+    kernel_out(k, "STATS", lower_temporary(l, arena_text(&c->arena, "%s: maxima and sums", n->name), DT_F32, 5, pair));
+    kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
+    kernel_inout(k, "TICKETS", ticket_view(l, p->q.dims[0], z->kv_heads));
+    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
+    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
+    one_row_norms(l, k, n);
+    prepare_rotary(l, k, n);
+    kernel_text(k, "KTYPE", keys->present.store == DT_F16 ? "F16" : "BF16");
+    kernel_int(k, "D", p->head);
+    kernel_int(k, "GROUP", group);
+    kernel_int(k, "SPLITS", splits);
+    kernel_int(k, "CHUNK", chunk);
+    kernel_int(k, "CAPACITY", keys->capacity < values->capacity ? keys->capacity : values->capacity);
+    kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
+    kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
+    kernel_float(k, "SOFTCAP", a->softcap);
+    kernel_float(k, "SCALE", a->scale);
+    const int64_t row = 2 * batch * z->kv_heads * dtype_bytes(keys->present.store, p->head);
+    kernel_bytes(k, 2 * row + 2 * batch * z->heads * dtype_bytes(p->q.store, p->head), row);
+    kernel_launch(k, splits, z->kv_heads, batch, (int)threads);
+}
+
 static void gqa_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
@@ -311,13 +431,15 @@ static void gqa_lower(Lower *l, Node *n)
     const Cache keys = open_cache(l, n, &z, &p, GQ_PAST_KEY, 1), values = open_cache(l, n, &z, &p, GQ_PAST_VALUE, 2);
     a.length = batch_vector(c, &lengths);
     a.lengths = LENGTH_LESS_ONE;
-    a.q = prepare(l, n, &z, &p, &keys, &values, &a.length);
+    const View y = lower_output(l, n, 0);
+    const bool one = one_row_fits(l, n);
+    a.y = heads_split(c, &y, 0, z.heads, p.head);
+    a.q = one ? p.q : prepare(l, n, &z, &p, &keys, &values, &a.length);
     a.k = keys.present;
     a.v = values.present;
-    const View y = lower_output(l, n, 0);
-    a.y = heads_split(c, &y, 0, z.heads, p.head);
     gqa_options(l, n, &a, p.head);
-    attend(l, n, &a);
+    if (one) one_row_launch(l, n, &z, &p, &keys, &values, &a);
+    else attend(l, n, &a);
 }
 
 /* A buffer of constant length is written where the lengths say; one that grows, behind its old rows. */
@@ -332,7 +454,7 @@ static int gqa_inplace(Compilation *c, const Node *n, int output, int *axis, boo
 }
 
 static const OpRow rows[] = {
-    {.domain = "com.microsoft", .name = "GroupQueryAttention", .since = 1, .facts = OP_APPEND,
+    {.domain = "com.microsoft", .name = "GroupQueryAttention", .since = 1, .facts = OP_APPEND | OP_HEAD_NORM,
      .schema = "query:T, key:T?, value:T?, past_key:C?, past_value:C?, seqlens_k:i32, total_sequence_length:i32, cos_cache:T?, "
                "sin_cache:T?, position_ids:i64?, attention_bias:T?, head_sink:T?, k_scale:S?, v_scale:S?, q_norm_weight:T?, "
                "k_norm_weight:T? -> output:T, present_key:C?, present_value:C?, output_qk:T? ; "
