@@ -1,34 +1,17 @@
 /* expand.c - control flow becomes plain nodes of the main graph, as soon as inference knows enough to decide how:
- *   If     on a known condition: the branch that it picks; on device data: both branches, and a select for each output
+ *   If     on a known condition: the branch that it picks; on device data: see expand_data.c
  *   Loop   with a known trip count: its body so many times; Scan likewise, up to MAX_UNROLL
  *   Scan, and Loop over a dim: LoopEnter, the body once, LoopExit; lowering repeats it (passes/lower_loop.c)
+ *   Loop   that ends on data: see expand_data.c
  * Bodies are cloned: values that they take from outside are found by name in the scopes around the node. */
-#include "compiler.h"
+#include "expand.h"
 #include "dim.h"
 
 #include <string.h>
 
 enum { MAX_UNROLL = 64, MAX_EXPANDED = 200000 };
 
-/* What names mean inside a cloned subgraph: its own values, then those of the subgraphs around it, then the main graph. */
-typedef struct ScopeNames {
-    const struct ScopeNames *outer;
-    uint32_t count;
-    const char **names;
-    uint32_t *values;
-} ScopeNames;
-
-typedef struct Expansion {
-    Compilation *c;
-    uint32_t at;             /* the control node */
-    Node node;               /* a copy of it */
-    uint32_t count, room;
-    Node *nodes;             /* that take its place */
-    const Graph *body;
-    uint32_t loop;           /* that cloned nodes become part of */
-} Expansion;
-
-static bool refuse(Expansion *e, const char *why)
+bool expand_refuse(Expansion *e, const char *why)
 {
     node_error(e->c, &e->c->graph.nodes[e->at], "%s", why);
     return false;
@@ -50,7 +33,7 @@ static Node *add_node(Expansion *e)
 
 /* ---- making nodes */
 
-static Node *make_node(Expansion *e, const char *domain, const char *op, int inputs, int outputs)
+Node *expand_node(Expansion *e, const char *domain, const char *op, int inputs, int outputs)
 {
     Node *n = add_node(e);
     n->name = arena_text(&e->c->arena, "%s/%s#%u", e->node.name, op, e->count);
@@ -71,15 +54,15 @@ static void give_int(Expansion *e, Node *n, const char *name, int64_t v)
     n->attrs[0] = (Attr){ .name = name, .kind = ATTR_INT, .present = true, .i = v };
 }
 
-static uint32_t fresh_value(Expansion *e, const char *what)
+uint32_t expand_value(Expansion *e, const char *what)
 {
     return graph_value(e->c, &e->c->graph, arena_text(&e->c->arena, "%s/%s#%u", e->node.name, what, e->c->graph.value_count + 1));
 }
 
 /* An integer or bool constant as contents; rank 0, or 1 with one element. */
-static uint32_t known_value(Expansion *e, DType t, int rank, int64_t v)
+uint32_t expand_known(Expansion *e, DType t, int rank, int64_t v)
 {
-    uint32_t index = fresh_value(e, "constant");
+    uint32_t index = expand_value(e, "constant");
     Value *value = &e->c->graph.values[index];
     value->dtype = t;
     value->rank = rank;
@@ -93,7 +76,7 @@ static uint32_t known_value(Expansion *e, DType t, int rank, int64_t v)
 
 static void identity(Expansion *e, uint32_t from, uint32_t to)
 {
-    Node *n = make_node(e, "", "Identity", 1, 1);
+    Node *n = expand_node(e, "", "Identity", 1, 1);
     n->inputs[0] = from;
     n->outputs[0] = to;
 }
@@ -140,7 +123,7 @@ static bool map_values(Expansion *e, const Graph *g, const uint32_t *inputs, Sco
             if (g->inputs[k] == i) mapped = inputs[k];
         if (!mapped && !v->data && !v->producer && *v->name) {
             mapped = outer_value(e, v->name);
-            if (!mapped) return refuse(e, arena_text(&e->c->arena, "its subgraph reads '%s', which nothing makes", v->name));
+            if (!mapped) return expand_refuse(e, arena_text(&e->c->arena, "its subgraph reads '%s', which nothing makes", v->name));
         }
         if (!mapped) mapped = clone_value(e, v);
         s->names[i - 1] = v->name;
@@ -174,43 +157,33 @@ static void clone_node(Expansion *e, const Node *from, const ScopeNames *s)
 }
 
 /* The subgraph's nodes with its inputs bound to INPUTS; the values of its outputs. NULL after an error. */
-static uint32_t *clone_graph(Expansion *e, const Graph *g, const uint32_t *inputs)
+uint32_t *expand_clone(Expansion *e, const Graph *g, const uint32_t *inputs)
 {
     ScopeNames *s = NEW(e->c, ScopeNames);
     if (!map_values(e, g, inputs, s)) return NULL;
     for (uint32_t i = 1; i <= g->node_count; i++) clone_node(e, &g->nodes[i], s);
     uint32_t *outputs = NEW_ARRAY(e->c, uint32_t, g->output_count + 1);
     for (uint32_t i = 0; i < g->output_count; i++) outputs[i] = s->values[g->outputs[i] - 1];
-    return e->count > MAX_EXPANDED ? (refuse(e, "its body, repeated, is too large"), NULL) : outputs;
+    return e->count > MAX_EXPANDED ? (expand_refuse(e, "its body, repeated, is too large"), NULL) : outputs;
 }
 
 /* ---- If */
 
-static const Graph *subgraph(Expansion *e, const char *attr) { return &e->c->subgraphs[node_attr(&e->node, attr)->graph]; }
+const Graph *expand_subgraph(Expansion *e, const char *attr) { return &e->c->subgraphs[node_attr(&e->node, attr)->graph]; }
 
 static bool expand_if(Expansion *e)
 {
     const Value *condition = node_input(e->c, &e->node, 0);
     int64_t *known;
     int count;
-    uint32_t cond = e->node.inputs[0];
     if (value_ints(e->c, condition, &known, &count) && count == 1) {
-        const Graph *branch = subgraph(e, known[0] ? "then_branch" : "else_branch");
-        uint32_t *outputs = clone_graph(e, branch, NULL);
+        const Graph *branch = expand_subgraph(e, known[0] ? "then_branch" : "else_branch");
+        uint32_t *outputs = expand_clone(e, branch, NULL);
         for (int i = 0; outputs && i < e->node.output_count; i++)
             if (e->node.outputs[i]) identity(e, outputs[i], e->node.outputs[i]);
         return outputs != NULL;
     }
-    uint32_t *yes = clone_graph(e, subgraph(e, "then_branch"), NULL), *no = yes ? clone_graph(e, subgraph(e, "else_branch"), NULL) : NULL;
-    for (int i = 0; no && i < e->node.output_count; i++) {
-        if (!e->node.outputs[i]) continue;
-        Node *n = make_node(e, "gcc-plan", "Select", 3, 1);
-        n->inputs[0] = cond;
-        n->inputs[1] = yes[i];
-        n->inputs[2] = no[i];
-        n->outputs[0] = e->node.outputs[i];
-    }
-    return no != NULL;
+    return expand_if_data(e);
 }
 
 /* ---- unrolling */
@@ -218,8 +191,8 @@ static bool expand_if(Expansion *e)
 /* The value of a scanned input at iteration k: a view of one index along its axis. */
 static uint32_t element(Expansion *e, uint32_t from, int axis, int64_t k)
 {
-    uint32_t index = known_value(e, DT_I64, 0, k), to = fresh_value(e, "slice");
-    Node *n = make_node(e, "", "Gather", 2, 1);
+    uint32_t index = expand_known(e, DT_I64, 0, k), to = expand_value(e, "slice");
+    Node *n = expand_node(e, "", "Gather", 2, 1);
     n->inputs[0] = from;
     n->inputs[1] = index;
     n->outputs[0] = to;
@@ -232,28 +205,19 @@ static void stack(Expansion *e, const uint32_t *parts, int64_t count, int axis, 
 {
     uint32_t *rows = NEW_ARRAY(e->c, uint32_t, count);
     for (int64_t k = 0; k < count; k++) {
-        rows[k] = fresh_value(e, "row");
-        uint32_t axes = known_value(e, DT_I64, 1, axis);
-        Node *n = make_node(e, "", "Unsqueeze", 2, 1);
+        rows[k] = expand_value(e, "row");
+        uint32_t axes = expand_known(e, DT_I64, 1, axis);
+        Node *n = expand_node(e, "", "Unsqueeze", 2, 1);
         if (n->opset < 13) n->opset = 13;
         n->inputs[0] = parts[reverse ? count - 1 - k : k];
         n->inputs[1] = axes;
         n->outputs[0] = rows[k];
     }
-    Node *n = make_node(e, "", "Concat", (int)count, 1);
+    Node *n = expand_node(e, "", "Concat", (int)count, 1);
     memcpy(n->inputs, rows, sizeof *rows * (size_t)count);
     n->outputs[0] = to;
     give_int(e, n, "axis", axis);
 }
-
-typedef struct Shape { /* of a Loop or Scan */
-    const Graph *body;
-    int states, scan_inputs, scan_outputs, first_state, first_output; /* first_*: in the body's inputs and outputs */
-    int input_axes[MAX_LOOP_SCANS], output_axes[MAX_LOOP_SCANS];
-    bool input_reverse[MAX_LOOP_SCANS], output_reverse[MAX_LOOP_SCANS];
-    const uint32_t *initial;  /* of states, then scanned inputs */
-    bool is_loop;             /* body inputs begin with the iteration number and a condition */
-} Shape;
 
 static bool unroll(Expansion *e, const Shape *s, int64_t trip)
 {
@@ -263,13 +227,13 @@ static bool unroll(Expansion *e, const Shape *s, int64_t trip)
     for (int64_t k = 0; k < trip; k++) {
         int at = 0;
         if (s->is_loop) {
-            inputs[at++] = known_value(e, DT_I64, 0, k);
-            inputs[at++] = known_value(e, DT_BOOL, 0, 1);
+            inputs[at++] = expand_known(e, DT_I64, 0, k);
+            inputs[at++] = expand_known(e, DT_BOOL, 0, 1);
         }
         for (int i = 0; i < s->states; i++) inputs[at++] = carried[i];
         for (int i = 0; i < s->scan_inputs; i++)
             inputs[at++] = element(e, s->initial[s->states + i], s->input_axes[i], s->input_reverse[i] ? trip - 1 - k : k);
-        uint32_t *outputs = clone_graph(e, s->body, inputs);
+        uint32_t *outputs = expand_clone(e, s->body, inputs);
         if (!outputs) return false;
         for (int i = 0; i < s->states; i++) carried[i] = outputs[s->first_output + i];
         for (int i = 0; i < s->scan_outputs; i++) rows[i * trip + k] = outputs[s->first_output + s->states + i];
@@ -283,7 +247,7 @@ static bool unroll(Expansion *e, const Shape *s, int64_t trip)
 
 /* ---- loops that stay */
 
-static uint32_t new_loop(Expansion *e, const Shape *s, Dim trip)
+uint32_t expand_loop_new(Expansion *e, const Shape *s, LoopKind kind, Dim trip)
 {
     Compilation *c = e->c;
     if (c->loop_count + 2 > c->loop_room) {
@@ -294,7 +258,7 @@ static uint32_t new_loop(Expansion *e, const Shape *s, Dim trip)
         c->loop_room = room;
     }
     Loop *loop = &c->loops[++c->loop_count];
-    *loop = (Loop){ .trip = trip, .states = s->states, .scan_inputs = s->scan_inputs, .scan_outputs = s->scan_outputs };
+    *loop = (Loop){ .kind = kind, .outer = e->node.loop, .trip = trip, .states = s->states, .scan_inputs = s->scan_inputs, .scan_outputs = s->scan_outputs };
     memcpy(loop->input_axes, s->input_axes, sizeof loop->input_axes);
     memcpy(loop->output_axes, s->output_axes, sizeof loop->output_axes);
     memcpy(loop->input_reverse, s->input_reverse, sizeof loop->input_reverse);
@@ -302,26 +266,33 @@ static uint32_t new_loop(Expansion *e, const Shape *s, Dim trip)
     return c->loop_count;
 }
 
+bool expand_inside_dim_loop(const Expansion *e)
+{
+    for (uint32_t at = e->node.loop; at; at = e->c->loops[at].outer)
+        if (e->c->loops[at].kind == LOOP_DIM) return true;
+    return false;
+}
+
 static bool keep_loop(Expansion *e, const Shape *s, Dim trip)
 {
-    if (e->node.loop) return refuse(e, "a loop over a dim inside another one is not supported");
-    e->loop = new_loop(e, s, trip);
+    if (expand_inside_dim_loop(e)) return expand_refuse(e, "a loop over a dim inside another one is not supported");
+    e->loop = expand_loop_new(e, s, LOOP_DIM, trip);
     uint32_t *inputs = NEW_ARRAY(e->c, uint32_t, s->body->input_count + 1);
     int moved = s->states + s->scan_inputs, at = 0;
     uint32_t *made = NEW_ARRAY(e->c, uint32_t, moved + 1);
-    for (int i = 0; i <= moved; i++) made[i] = fresh_value(e, i ? "in" : "iteration");
-    Node *enter = make_node(e, "gcc-plan", "LoopEnter", moved, moved + 1);
+    for (int i = 0; i <= moved; i++) made[i] = expand_value(e, i ? "in" : "iteration");
+    Node *enter = expand_node(e, "gcc-plan", "LoopEnter", moved, moved + 1);
     memcpy(enter->inputs, s->initial, sizeof(uint32_t) * (size_t)moved);
     memcpy(enter->outputs, made, sizeof(uint32_t) * (size_t)(moved + 1));
     if (s->is_loop) {
         inputs[at++] = made[0];
-        inputs[at++] = known_value(e, DT_BOOL, 0, 1);
+        inputs[at++] = expand_known(e, DT_BOOL, 0, 1);
     }
     for (int i = 0; i < moved; i++) inputs[at++] = made[i + 1];
-    uint32_t *outputs = clone_graph(e, s->body, inputs);
+    uint32_t *outputs = expand_clone(e, s->body, inputs);
     if (!outputs) return false;
     int left = s->states + s->scan_outputs;
-    Node *leave = make_node(e, "gcc-plan", "LoopExit", left, left);
+    Node *leave = expand_node(e, "gcc-plan", "LoopExit", left, left);
     memcpy(leave->inputs, outputs + s->first_output, sizeof(uint32_t) * (size_t)left);
     memcpy(leave->outputs, e->node.outputs, sizeof(uint32_t) * (size_t)(left < e->node.output_count ? left : e->node.output_count));
     return true;
@@ -345,7 +316,7 @@ static bool always_goes_on(const Graph *body)
 
 static bool expand_loop(Expansion *e)
 {
-    Shape s = { .body = subgraph(e, "body"), .is_loop = true, .first_state = 2, .first_output = 1 };
+    Shape s = { .body = expand_subgraph(e, "body"), .is_loop = true, .first_state = 2, .first_output = 1 };
     int64_t *known, trip;
     int count;
     const Value *limit = e->node.input_count > 0 ? node_input(e->c, &e->node, 0) : NULL;
@@ -354,15 +325,15 @@ static bool expand_loop(Expansion *e)
     s.scan_outputs = (int)s.body->output_count - 1 - s.states;
     s.initial = e->node.inputs + 2;
     if ((int)s.body->input_count != s.states + 2 || s.scan_outputs < 0 || s.scan_outputs > MAX_LOOP_SCANS)
-        return refuse(e, arena_text(&e->c->arena, "its body has %u inputs and %u outputs, which do not fit %d carried values",
+        return expand_refuse(e, arena_text(&e->c->arena, "its body has %u inputs and %u outputs, which do not fit %d carried values",
                                     s.body->input_count, s.body->output_count, s.states));
     bool starts = !condition || (value_ints(e->c, condition, &known, &count) && count == 1 && known[0]);
-    if (!starts || !always_goes_on(s.body)) return refuse(e, "its condition depends on data; loops that end on data are not supported");
     Dim *dims;
-    if (!limit || !value_dims(e->c, limit, &dims, &count) || count != 1) return refuse(e, "its trip count depends on data");
-    Dim d = dim_resolve(e->c, dims[0]);
+    bool counted = limit && value_dims(e->c, limit, &dims, &count) && count == 1;
+    Dim d = counted ? dim_resolve(e->c, dims[0]) : 0;
+    if (!starts || !always_goes_on(s.body) || !d || (dim_is_const(e->c, d, &trip) && trip > MAX_UNROLL * 16)) return expand_while(e, &s, d);
     if (!dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (trip < 1 || trip > MAX_UNROLL * 16) return refuse(e, arena_text(&e->c->arena, "its trip count is %lld; expected 1 to %d", (long long)trip, MAX_UNROLL * 16));
+    if (trip < 1) return expand_while(e, &s, d);
     return unroll(e, &s, trip);
 }
 
@@ -374,21 +345,21 @@ static int listed(const Expansion *e, const char *attr, int i)
 
 static bool expand_scan(Expansion *e)
 {
-    Shape s = { .body = subgraph(e, "body") };
+    Shape s = { .body = expand_subgraph(e, "body") };
     s.scan_inputs = (int)attr_int(&e->node, "num_scan_inputs");
     s.states = e->node.input_count - s.scan_inputs;
     s.scan_outputs = (int)s.body->output_count - s.states;
     s.initial = e->node.inputs;
     if (s.scan_inputs < 1 || s.scan_inputs > MAX_LOOP_SCANS || s.states < 0 || (int)s.body->input_count != s.states + s.scan_inputs ||
         s.scan_outputs < 0 || s.scan_outputs > MAX_LOOP_SCANS)
-        return refuse(e, arena_text(&e->c->arena, "its body has %u inputs and %u outputs, which do not fit %d inputs of which %d are scanned",
+        return expand_refuse(e, arena_text(&e->c->arena, "its body has %u inputs and %u outputs, which do not fit %d inputs of which %d are scanned",
                                     s.body->input_count, s.body->output_count, e->node.input_count, s.scan_inputs));
     for (int i = 0; i < s.scan_inputs; i++) {
         const Value *v = &e->c->graph.values[s.initial[s.states + i]];
         s.input_axes[i] = listed(e, "scan_input_axes", i);
         if (s.input_axes[i] < 0) s.input_axes[i] += v->rank;
         s.input_reverse[i] = listed(e, "scan_input_directions", i) != 0;
-        if (s.input_axes[i] < 0 || s.input_axes[i] >= v->rank) return refuse(e, "an axis in scan_input_axes is out of range");
+        if (s.input_axes[i] < 0 || s.input_axes[i] >= v->rank) return expand_refuse(e, "an axis in scan_input_axes is out of range");
     }
     for (int i = 0; i < s.scan_outputs; i++) {
         s.output_axes[i] = listed(e, "scan_output_axes", i);
@@ -396,9 +367,9 @@ static bool expand_scan(Expansion *e)
     }
     int64_t trip;
     Dim d = dim_resolve(e->c, e->c->graph.values[s.initial[s.states]].dims[s.input_axes[0]]);
-    if (!d) return refuse(e, "the length that it scans is unknown");
+    if (!d) return expand_refuse(e, "the length that it scans is unknown");
     if (!dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (trip < 1 || trip > MAX_UNROLL * 16) return refuse(e, arena_text(&e->c->arena, "it scans %lld elements; expected 1 to %d", (long long)trip, MAX_UNROLL * 16));
+    if (trip < 1 || trip > MAX_UNROLL * 16) return expand_refuse(e, arena_text(&e->c->arena, "it scans %lld elements; expected 1 to %d", (long long)trip, MAX_UNROLL * 16));
     return unroll(e, &s, trip);
 }
 
@@ -439,7 +410,7 @@ bool control_expand(Compilation *c, uint32_t node)
     const char *op = e.node.op_type;
     bool good = !strcmp(op, "If") ? expand_if(&e) : !strcmp(op, "Loop") ? expand_loop(&e) : expand_scan(&e);
     if (!good) return false;
-    if (!e.count) return refuse(&e, "it has no outputs");
+    if (!e.count) return expand_refuse(&e, "it has no outputs");
     splice(&e);
     for (uint32_t i = node; i < node + e.count; i++)
         if (!node_resolve(c, &c->graph.nodes[i])) good = false;

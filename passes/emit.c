@@ -18,8 +18,8 @@ static void emit_launch(Emitter *e, const Launch *launch)
                              .bytes_fixed = (uint64_t)launch->bytes_fixed, .bytes_row = (uint64_t)launch->bytes_row };
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *a = &launch->args[i];
-        plan_arg_record arg = { .kind = PLAN_ARG_ITERATION, .value = (uint64_t)a->value };
-        if (!a->literal) arg = (plan_arg_record){ .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
+        plan_arg_record arg = { .kind = a->condition ? PLAN_ARG_CONDITION : PLAN_ARG_ITERATION, .value = (uint64_t)a->value };
+        if (!a->literal && !a->condition) arg = (plan_arg_record){ .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
         plan_writer_add(e->w, PLAN_SECTION_ARGS, &arg);
     }
     for (int i = 0; i < launch->access_count; i++) {
@@ -53,6 +53,27 @@ static void emit_step(Emitter *e, const Signature *s, plan_signature_record *r)
     r->step_count = 1;
 }
 
+static void emit_blocks(Emitter *e, const Lower *l, plan_signature_record *r)
+{
+    r->seam = plan_writer_count(e->w, PLAN_SECTION_SEAMS);
+    r->seam_count = (uint32_t)l->seam_count;
+    for (int i = 0; i < l->seam_count; i++) {
+        const Seam *s = &l->seams[i];
+        plan_seam_record seam = { plan_writer_string(e->w, e->c->graph.nodes[s->node].name), (uint32_t)s->reason,
+                                  plan_writer_string(e->w, s->detail), plan_writer_string(e->w, s->remedy) };
+        plan_writer_add(e->w, PLAN_SECTION_SEAMS, &seam);
+    }
+    r->block = plan_writer_count(e->w, PLAN_SECTION_BLOCKS);
+    r->block_count = (uint32_t)l->block_count;
+    for (int i = 0; i < l->block_count; i++) {
+        const Block *b = &l->blocks[i];
+        plan_block_record block = { .kind = (uint32_t)b->kind, .node = plan_writer_string(e->w, e->c->graph.nodes[b->node].name),
+                                    .launch = (uint32_t)b->first, .launch_count = (uint32_t)b->count,
+                                    .seam = b->seam < 0 ? PLAN_NONE : r->seam + (uint32_t)b->seam, .offset = place(e, b->word, 0) };
+        plan_writer_add(e->w, PLAN_SECTION_BLOCKS, &block);
+    }
+}
+
 static void emit_signature(Emitter *e, const Signature *s)
 {
     const Lower *l = s->lower;
@@ -70,7 +91,7 @@ static void emit_signature(Emitter *e, const Signature *s)
         plan_segment_record segment = { (uint32_t)l->segments[i].first, (uint32_t)l->segments[i].count };
         plan_writer_add(e->w, PLAN_SECTION_SEGMENTS, &segment);
     }
-    r.seam = plan_writer_count(e->w, PLAN_SECTION_SEAMS);
+    emit_blocks(e, l, &r);
     r.edge = plan_writer_count(e->w, PLAN_SECTION_EDGES);
     r.edge_count = (uint32_t)l->edge_count;
     for (int i = 0; i < l->edge_count; i++) {

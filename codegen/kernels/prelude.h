@@ -44,6 +44,8 @@ typedef unsigned long long gp_u64;
 #else
 #define GP_WAIT
 #endif
+/* Sets the condition of a graph's conditional node: its kernel is linked with the device runtime. */
+#define CONDITION_SET(handle, value) cudaGraphSetConditional((handle), (value))
 /* Into the L2 cache, where a later read finds what is written meanwhile: allowed before the wait. */
 #define PREFETCH(pointer) asm volatile("prefetch.global.L2 [%0];" : : "l"(pointer))
 
@@ -151,6 +153,7 @@ FN gp_u16 gp_to_f16(float v)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
 #define PREFETCH(pointer) ((void)0)
+#define CONDITION_SET(handle, value) (*(gp_u32 *)(handle) = (gp_u32)(value))
 #define SHARED(type, name, count) static _Thread_local __attribute__((aligned(16))) type name[count]
 
 __attribute__((visibility("default"))) const plan_host_services *plan_host;
