@@ -48,10 +48,12 @@ static bool select_outputs(Expansion *e, const Graph *first, const Graph *second
     return no != NULL;
 }
 
-static void add_mark(Expansion *e, const char *op)
+/* NAME: NULL for one of its own. */
+static void add_mark(Expansion *e, const char *op, const char *name)
 {
     uint32_t out = expand_value(e, "taken");
     Node *n = expand_node(e, "gcc-plan", op, 1, 1);
+    if (name) n->name = name;
     n->inputs[0] = e->node.inputs[0];
     n->outputs[0] = out;
 }
@@ -69,9 +71,9 @@ bool expand_if_data(Expansion *e)
     Shape s = { .states = outputs };
     uint32_t outer = e->loop;
     e->loop = expand_loop_new(e, &s, LOOP_IF, 0);
-    add_mark(e, "IfEnter");
+    add_mark(e, "IfEnter", e->node.name); /* messages and seams name the model's node */
     uint32_t *yes = expand_clone(e, first, NULL);
-    if (yes) add_mark(e, "IfElse");
+    if (yes) add_mark(e, "IfElse", NULL);
     uint32_t *no = yes ? expand_clone(e, second, NULL) : NULL;
     if (!no) return false;
     Node *leave = expand_node(e, "gcc-plan", "IfExit", 2 * outputs, outputs);
@@ -182,6 +184,7 @@ bool expand_while(Expansion *e, const Shape *s, Dim limit)
     uint32_t *made = NEW_ARRAY(c, uint32_t, s->states + 2), *inputs = NEW_ARRAY(c, uint32_t, s->states + 2);
     for (int i = 0; i < s->states + 2; i++) made[i] = expand_value(e, i ? "in" : "iteration");
     Node *enter = expand_node(e, "gcc-plan", "LoopEnter", s->states + 1, s->states + 2);
+    enter->name = e->node.name;
     enter->inputs[0] = first;
     memcpy(enter->inputs + 1, s->initial, sizeof *enter->inputs * (size_t)s->states);
     memcpy(enter->outputs, made, sizeof *made * (size_t)(s->states + 2));

@@ -206,7 +206,7 @@ static void lowered_by_loop(Lower *l, Node *n)
 static const OpRow rows[] = {
     { .domain = "", .name = "If", .since = 1, .schema = "cond:bool -> outputs:any* ; then_branch:graph, else_branch:graph",
       .facts = OP_CONTROL, .shape = not_inferred },
-    { .domain = "", .name = "Loop", .since = 1, .schema = "M:i64?, cond:bool?, v:any* -> outputs:any* ; body:graph",
+    { .domain = "", .name = "Loop", .since = 1, .schema = "M:i64?, cond:bool?, v:any?* -> outputs:any* ; body:graph",
       .facts = OP_CONTROL, .shape = not_inferred },
     { .domain = "", .name = "Scan", .since = 9, .schema = "inputs:any* -> outputs:any* ; body:graph, num_scan_inputs:int, "
       "scan_input_axes:ints?, scan_input_directions:ints?, scan_output_axes:ints?, scan_output_directions:ints?",

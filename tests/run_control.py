@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""run_control.py - If, Loop and Scan, each way that they are realised: constant, pinned, select, unrolled, launch loop, conditional node, seam.
+
+    tests/run_control.py BUILD WORK [--target host|cuda] [--case PART]
+
+For each case of control_models.py: the nodes and seams that plan-inspect, gcc-plan --require-single-segment and the session's counters
+report; results captured, eager and with seams against onnxruntime's; proofs, audit and the text form. BUILD has gcc-plan, plan-inspect
+and .libs/libplan.a. Prints "N passed, N failed, 0 skipped"."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import control_models
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Failure(Exception):
+    pass
+
+
+def need(good, text):
+    if not good:
+        raise Failure(text)
+
+
+def call(*words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def build_runner(arguments):
+    program = os.path.join(arguments.work, "session_run")
+    subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-Wall", *os.environ.get("GCC_PLAN_SANITIZE", "").split(),
+                    "-I" + os.path.join(HERE, "..", "runtime"), "-o", program, os.path.join(HERE, "session_run.c"),
+                    os.path.join(arguments.build, ".libs", "libplan.a"), "-lpthread", "-ldl", "-lm"], check=True)
+    return program
+
+
+def expected_of(case):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(case.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [o.name for o in session.get_outputs()]
+    return [dict(zip(names, session.run(None, run))) for run in case.runs]
+
+
+def compile_case(arguments, case, way):
+    path = os.path.join(arguments.work, case.name)
+    plan = "%s.%s.plan" % (path, way)
+    target = "host" if arguments.target == "host" else "sm_90a"
+    status, text = call(os.path.join(arguments.build, "gcc-plan"), path + ".onnx", "-o", plan, "--target=" + target, "--threads=1", *case.options,
+                        "--conditions=" + way)
+    need(status == 0, "gcc-plan: " + text)
+    return plan
+
+
+def run_plan(arguments, case, plan, eager):
+    """For each run its outputs by name: dims and bytes. Then the counters."""
+    path = os.path.join(arguments.work, case.name)
+    outputs = [o.name for o in case.model.graph.output]
+    with open(path + ".list", "w", encoding="ascii") as out:
+        out.write("eager %d\n" % eager)
+        for number, inputs in enumerate(case.runs):
+            for key, array in inputs.items():
+                np.ascontiguousarray(array).tofile("%s.%d.%s" % (path, number, key))
+                out.write("in %s %s.%d.%s\n" % (key, path, number, key))
+            if case.sizes:
+                out.write("size %s %d\n" % (case.sizes, inputs["x"].shape[0]))
+            out.write("run\n" + "".join("out %s\n" % o for o in outputs))
+        out.write("counters\n")
+    status, text = call(os.path.join(arguments.work, "session_run"), arguments.target, plan, path + ".list", path + ".dump")
+    need(status == 0, text)
+    found = []
+    with open(path + ".dump", "rb") as dump:
+        for _ in case.runs:
+            found.append({})
+            for _ in outputs:
+                name, size, *dims = dump.readline().split()
+                found[-1][name.decode()] = (tuple(int(d) for d in dims), dump.read(int(size)))
+        return found, [int(n) for n in dump.readline().split()]
+
+
+def compare(expected, found, what):
+    for number, (wanted, got) in enumerate(zip(expected, found)):
+        for name, array in wanted.items():
+            dims, data = got[name]
+            need(dims == array.shape, "%s, run %d, %s: expected dims %s, found %s" % (what, number, name, array.shape, dims))
+            values = np.frombuffer(data, array.dtype).reshape(dims)
+            need(np.allclose(values, array, 1e-5, 1e-5), "%s, run %d, %s: expected %s, found %s" % (what, number, name, array, values))
+
+
+def check_inspect(arguments, plan):
+    inspect = os.path.join(arguments.build, "plan-inspect")
+    for option, line in (("--check-proofs", "all proofs hold"), ("--audit", "the contract holds for every launch")):
+        status, text = call(inspect, plan, option)
+        need(status == 0 and text.rstrip().endswith(line), "%s: %s" % (option, text[-600:]))
+    status, text = call(inspect, plan, "--text")
+    with open(plan + ".txt", "w", encoding="utf-8") as out:
+        out.write(text)
+    status, text = call(inspect, "--assemble", plan + ".txt", "-o", plan + ".again")
+    need(status == 0 and open(plan, "rb").read() == open(plan + ".again", "rb").read(), "the text form gives other bytes: " + text)
+    return call(inspect, plan)[1]
+
+
+def check_single(arguments, case, plan, seams):
+    """--require-single-segment of both programs names all seams."""
+    for words in ([os.path.join(arguments.build, "plan-inspect"), plan],
+                  [os.path.join(arguments.build, "gcc-plan"), plan.rsplit(".", 2)[0] + ".onnx", "--check", "--quiet", "--target=host", *case.options,
+                   "--conditions=" + ("seam" if seams else "node")]):
+        for name in ("", "=main"):
+            status, text = call(*words, "--require-single-segment" + name)
+            named = re.findall(r"seam \d+ at node '([^']*)': requested: ", text)
+            need(status == (1 if seams else 0) and sorted(named) == sorted(seams), "%s: expected seams %s, found status %d: %s" % (words[0], seams, status, text))
+
+
+def check_case(arguments, case):
+    onnx.checker.check_model(case.model)
+    onnx.save(case.model, os.path.join(arguments.work, case.name + ".onnx"))
+    expected = expected_of(case)
+    node = compile_case(arguments, case, "node")
+    text = check_inspect(arguments, node)
+    need(re.search(r"main +1 segment, \d+ launches, 0 seams", text), "expected one segment, found " + text)
+    nodes = re.search(r"(\d+) IF nodes?, (\d+) WHILE nodes?", text)
+    found = tuple(int(n) for n in nodes.groups()) if nodes else (0, 0)
+    need(found == (case.ifs, case.whiles), "plan-inspect: expected %d IF and %d WHILE nodes, found %d and %d" % (case.ifs, case.whiles, *found))
+    check_single(arguments, case, node, [])
+    captured, counters = run_plan(arguments, case, node, False)
+    compare(expected, captured, "captured")
+    need(counters == [case.ifs, case.whiles, 0, len(case.runs)], "counters: expected %d IF, %d WHILE nodes, 0 decisions, %d graphs, found %s" % (
+        case.ifs, case.whiles, len(case.runs), counters))
+    eager, counters = run_plan(arguments, case, node, True)
+    need(eager == captured, "eager differs from captured")
+    need((counters[2] > 0) == (case.ifs + case.whiles > 0), "eager: expected decisions exactly where there are blocks, found %d" % counters[2])
+    if not case.seams:
+        return
+    seam = compile_case(arguments, case, "seam")
+    text = check_inspect(arguments, seam)
+    need(re.search(r"main +\d+ segments, \d+ launches, %d seams?" % len(case.seams), text), "expected %d seams, found %s" % (len(case.seams), text))
+    check_single(arguments, case, seam, case.seams)
+    parted, counters = run_plan(arguments, case, seam, False)
+    need(parted == captured, "with seams: differs from nodes")
+    need(counters[:2] == [0, 0] and counters[2] > 0, "with seams: expected no nodes, and decisions, found %s" % counters)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("work")
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--case", default="")
+    arguments = parser.parse_args()
+    os.makedirs(arguments.work, exist_ok=True)
+    build_runner(arguments)
+    passed = failed = 0
+    for case in control_models.cases():
+        if arguments.case not in case.name:
+            continue
+        try:
+            check_case(arguments, case)
+            passed += 1
+        except Failure as failure:
+            print("FAIL %s: %s" % (case.name, failure))
+            failed += 1
+    print("%d passed, %d failed, 0 skipped" % (passed, failed))
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
