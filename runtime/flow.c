@@ -97,8 +97,7 @@ static plan_status launch_segment(plan_session *s, walk *w) {
     return PLAN_OK;
 }
 
-/* A launch that does nothing but set the condition of a node: the host reads the condition itself. */
-static bool sets_condition(const plan_driver_launch *l) {
+bool plan_sets_condition(const plan_driver_launch *l) {
     for (uint32_t i = 0; i < l->arg_count; i++)
         if (l->pointers[i] == PLAN_WORD_CONDITION)
             return true;
@@ -109,8 +108,8 @@ static plan_status launch_kernel(plan_session *s, walk *w) {
     plan_driver *d = s->p->driver;
     plan_driver_launch l;
     plan_describe_launch(s->p, w->g->launch + w->at++, s->args, &l);
-    if (w->g->block_count && sets_condition(&l))
-        return PLAN_OK;
+    if (w->g->block_count && plan_sets_condition(&l))
+        return PLAN_OK; /* the host reads the condition itself */
     plan_status status = d->launch(d, s->stream, &l);
     if (!status)
         s->eager_launches++;

@@ -94,7 +94,8 @@ plan_status plan_session_write_slot(plan_session *s, uint32_t slot, int64_t valu
 plan_status plan_session_finish(plan_session *s); /* synchronise and check */
 /* capture.c: the graphs of all segments of a signature, into the session's table. Drops nothing on failure. */
 plan_status plan_session_capture_signature(plan_session *s, uint32_t signature);
-/* flow.c: all launches of one step: as graphs, or one by one. */
+/* flow.c: whether a launch does nothing but set the condition of a node; all launches of one step, as graphs or one by one. */
+bool plan_sets_condition(const plan_driver_launch *l);
 plan_status plan_session_launch(plan_session *s, uint32_t signature, bool eager);
 /* Where a binding's bytes are: the plan's buffer or the caller's. */
 plan_address plan_session_address(const plan_session *s, uint32_t binding);

@@ -49,6 +49,7 @@ double run_seconds(void);
 int run_verify(const run_options *o, plan *p);
 int run_check_capture(const run_options *o, plan *p);
 int run_check_growth(const run_options *o, plan *p);
+int run_counters(const run_options *o, plan *p);
 int run_bench(const run_options *o, plan *p);
 plan_status run_profile(plan *p, plan_session *s); /* prints where the time of a decode step goes; the state is lost */
 

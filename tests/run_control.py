@@ -4,8 +4,8 @@
     tests/run_control.py BUILD WORK [--target host|cuda] [--case PART]
 
 For each case of control_models.py: the nodes and seams that plan-inspect, gcc-plan --require-single-segment and the session's counters
-report; results captured, eager and with seams against onnxruntime's; proofs, audit and the text form. BUILD has gcc-plan, plan-inspect
-and .libs/libplan.a. Prints "N passed, N failed, 0 skipped"."""
+report; results captured, eager and with seams against onnxruntime's; proofs, audit and the text form. BUILD has gcc-plan, plan-inspect,
+plan-run and .libs/libplan.a. Prints "N passed, N failed, 0 skipped"."""
 import argparse
 import os
 import re
@@ -109,6 +109,23 @@ def check_inspect(arguments, plan):
     return call(inspect, plan)[1]
 
 
+def check_audit(arguments):
+    """The audit finds what is wrong with a block: (case, text to replace, by what, what it says)."""
+    text = {name: open(os.path.join(arguments.work, name + ".node.plan.txt"), encoding="utf-8").read() for name in ("if_node", "while_condition")}
+    for name, old, new, said in (
+            ("if_node", "kind=else", "kind=if", "life: expected arena"),
+            ("if_node", "kind=condition region=weights value=0x1", "kind=condition region=weights value=0x0", "set the condition of block 1 'branch' before it and not in it, found none"),
+            ("while_condition", "kind=while", "kind=if", "set the condition of block 0 'loop' before it and not in it, found another set")):
+        need(old in text[name], "%s: no '%s' in its text" % (name, old))
+        path = os.path.join(arguments.work, "mutated")
+        with open(path + ".txt", "w", encoding="utf-8") as out:
+            out.write(text[name].replace(old, new, 1))
+        inspect = os.path.join(arguments.build, "plan-inspect")
+        call(inspect, "--assemble", path + ".txt", "-o", path + ".plan")
+        status, found = call(inspect, path + ".plan", "--audit")
+        need(status == 1 and said in found, "audit of %s with %s: expected '%s', found %s" % (name, new, said, found))
+
+
 def check_single(arguments, case, plan, seams):
     """--require-single-segment of both programs names all seams."""
     for words in ([os.path.join(arguments.build, "plan-inspect"), plan],
@@ -135,6 +152,10 @@ def check_case(arguments, case):
     compare(expected, captured, "captured")
     need(counters == [case.ifs, case.whiles, 0, len(case.runs)], "counters: expected %d IF, %d WHILE nodes, 0 decisions, %d graphs, found %s" % (
         case.ifs, case.whiles, len(case.runs), counters))
+    if not case.sizes:
+        status, text = call(os.path.join(arguments.build, "plan-run"), node, "--target=" + arguments.target, "--counters", "--generate=2")
+        need(status == 0 and "\ngraphs: 1 captured, %d IF nodes, %d WHILE nodes; 0 conditions read by the host\n" % (case.ifs, case.whiles) in text,
+             "plan-run --counters: " + text)
     eager, counters = run_plan(arguments, case, node, True)
     need(eager == captured, "eager differs from captured")
     need((counters[2] > 0) == (case.ifs + case.whiles > 0), "eager: expected decisions exactly where there are blocks, found %d" % counters[2])
@@ -159,14 +180,16 @@ def main():
     os.makedirs(arguments.work, exist_ok=True)
     build_runner(arguments)
     passed = failed = 0
-    for case in control_models.cases():
-        if arguments.case not in case.name:
+    checks = [(case.name, lambda case=case: check_case(arguments, case)) for case in control_models.cases()]
+    checks.append(("audit", lambda: check_audit(arguments)))
+    for name, check in checks:
+        if arguments.case not in name:
             continue
         try:
-            check_case(arguments, case)
+            check()
             passed += 1
         except Failure as failure:
-            print("FAIL %s: %s" % (case.name, failure))
+            print("FAIL %s: %s" % (name, failure))
             failed += 1
     print("%d passed, %d failed, 0 skipped" % (passed, failed))
     return 0 if passed and not failed else 1

@@ -77,14 +77,14 @@ static Sym only_symbol(Compilation *c, Dim d)
 }
 
 /* The extent before an iteration becomes a symbol of class data: from the initial one on, by STEP in each iteration. */
-static bool state_grows(Compilation *c, const Node *n, LoopGrowth *g, int axis, int64_t step, Dim initial)
+static bool state_grows(Compilation *c, const Node *enter, LoopGrowth *g, int axis, int64_t step, Dim initial)
 {
-    const Loop *loop = &c->loops[n->loop];
+    const Loop *loop = &c->loops[enter->loop];
     Sym y = only_symbol(c, g->extent[axis]);
     int64_t most;
     if (g->axis == axis) return true;
     if (!loop->most || !initial || step < 0 || g->axis >= 0 || c->symbols[y].equals) {
-        node_error(c, n, "a carried value changes its dim %d by %lld in each iteration%s", axis, (long long)step,
+        node_error(c, enter, "a carried value changes its dim %d by %lld in each iteration%s", axis, (long long)step,
                    loop->most ? "; expected that it grows, along one axis" : ", and no bound of the iterations is known");
         if (!loop->most) diag_remedy(c, "give the Loop a trip count: a constant, or one that follows from dims");
         return false;
@@ -94,19 +94,19 @@ static bool state_grows(Compilation *c, const Node *n, LoopGrowth *g, int axis, 
     c->symbols[y].class = SYM_DATA;
     c->symbols[y].bound = dim_add(c, initial, dim_scale(c, loop->most, step));
     if (dim_is_const(c, c->symbols[y].bound, &most)) c->symbols[y].hi = most;
-    c->symbols[y].proof = proof_add(c, "data", n, 0, "%s is counted by the loop, at most %s", c->symbols[y].name, dim_text(c, c->symbols[y].bound));
+    c->symbols[y].proof = proof_add(c, "data", enter, 0, "%s is counted by the loop, at most %s", c->symbols[y].name, dim_text(c, c->symbols[y].bound));
     return true;
 }
 
 /* A state whose shape was left open: each dim is the initial one, or grows. */
-static bool close_state(Compilation *c, const Node *n, LoopGrowth *g, const Value *fresh, const Value *initial)
+static bool close_state(Compilation *c, Node *n, const Node *enter, LoopGrowth *g, const Value *fresh, const Value *initial)
 {
-    if (fresh->rank != initial->rank) return equal_dims(c, (Node *)(uintptr_t)n, fresh, initial, "a carried value keeps its rank");
+    if (fresh->rank != initial->rank) return equal_dims(c, n, fresh, initial, "a carried value keeps its rank");
     for (int k = 0; k < fresh->rank; k++) {
         int64_t step;
         if (!fresh->dims[k]) continue;
         if (dim_is_const(c, dim_resolve(c, dim_sub(c, fresh->dims[k], g->extent[k])), &step) && step != 0) {
-            if (!state_grows(c, n, g, k, step, initial->dims[k])) return false;
+            if (!state_grows(c, enter, g, k, step, initial->dims[k])) return false;
         } else if (!dim_equate(c, n, "a carried value keeps its shape", fresh->dims[k], g->extent[k]) ||
                    !dim_equate(c, n, "a carried value keeps its shape", g->extent[k], initial->dims[k]))
             return false;
@@ -126,7 +126,7 @@ static bool exit_shape(Compilation *c, Node *n)
         int rank = 0;
         if (v->rank < 0 || v->rank >= MAX_RANK) return true;
         LoopGrowth *g = open_state(loop, i);
-        if (g) good &= close_state(c, n, g, v, node_input(c, enter, i));
+        if (g) good &= close_state(c, n, enter, g, v, node_input(c, enter, i));
         else if (i < loop->states) good &= equal_dims(c, n, v, node_output(c, enter, i + 1), "a carried value keeps its shape");
         int axis = i < loop->states ? -1 : loop->output_axes[i - loop->states];
         if (i >= loop->states && axis < 0) axis += v->rank + 1;
