@@ -116,6 +116,7 @@ typedef struct Data {      /* constant bytes, little endian, row major; types be
     uint64_t size;
     const char *file;      /* external file (relative to the model) or NULL when inside the model */
     uint64_t file_offset;  /* in that file, or in the model file when `mapped` */
+    uint32_t weights;      /* set by lower: its buffer; 0 none */
 } Data;
 
 typedef enum Feed { FEED_CALLER, FEED_TOKEN, FEED_ONES, FEED_POSITION, FEED_LENGTH, FEED_WRITE_INDEX } Feed;
@@ -134,7 +135,6 @@ struct Value {
     Feed feed;              /* graph inputs */
     uint32_t state;         /* state pair index + 1 when it is a pair's input or output */
     uint32_t proof;         /* chain behind its dims, for --why */
-    uint32_t weights;       /* set by lower: the buffer of `data` */
     uint32_t uses;          /* count of node inputs (and graph outputs) that name it */
 };
 

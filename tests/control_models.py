@@ -83,6 +83,12 @@ def branches():
     outer = [node("Exp", "x", "shared"), branch(then=graph([node("MatMul", "shared w", "t")], [info("t", [2, 4])]),
                                                 other=graph([node("Identity", "shared", "e")], [info("e", [2, 4])])), node("Mul", "y shared", "z")]
     yield Case("if_outer_value", outer, inputs, outputs, both, CONSTANTS, ifs=2, seams=["branch"])
+    sized = lambda op, name: graph([node(op, "s", name + "n", keepdims=0), node("Cast", name + "n", name + "f", to=FLOAT), node("MatMul", "x w", name + "m"),
+                                    node("Add", f"{name}m {name}f", name)], [info(name, ["n", 4])])
+    yield Case("if_shape", [node("Shape", "x", "s"), branch(then=sized("ReduceMax", "t"), other=sized("ReduceMin", "e")), node("ReduceProd", "s", "p", keepdims=0),
+                            node("Cast", "p", "f", to=FLOAT), node("Mul", "y f", "z")], [info("x", ["n", 4]), inputs[1]], [info("z", ["n", 4])],
+               [{"x": floats(n, 4), "cond": flag(c)} for n, c in ((2, False), (7, True), (3, False))], CONSTANTS, ["--max=n=8"], ifs=2, seams=["branch"],
+               sizes="n")
     cut = lambda end, name: graph([node("MatMul", "x w", name + "m"), node("Slice", f"{name}m zero {end} one_axis", name)], [info(name, [2, "k"])])
     yield Case("if_extents", [branch(then=cut("three", "t"), other=cut("two", "e")), node("Mul", "y y", "z"), node("Shape", "y", "shape")], inputs,
                [info("z", [2, "k"]), info("shape", [2], INT64)], both,

@@ -114,6 +114,8 @@ def check_audit(arguments):
     text = {name: open(os.path.join(arguments.work, name + ".node.plan.txt"), encoding="utf-8").read() for name in ("if_node", "while_condition")}
     for name, old, new, said in (
             ("if_node", "kind=else", "kind=if", "life: expected arena"),
+            ("if_node", "accesses[7] mode=write region=arena offset=0 bytes=32", "accesses[7] mode=write region=arena offset=0 bytes=0",
+             "launch 7 'z': life: expected arena"),
             ("if_node", "kind=condition region=weights value=0x1", "kind=condition region=weights value=0x0", "set the condition of block 1 'branch' before it and not in it, found none"),
             ("while_condition", "kind=while", "kind=if", "set the condition of block 0 'loop' before it and not in it, found another set")):
         need(old in text[name], "%s: no '%s' in its text" % (name, old))
