@@ -83,12 +83,13 @@ def branches():
     outer = [node("Exp", "x", "shared"), branch(then=graph([node("MatMul", "shared w", "t")], [info("t", [2, 4])]),
                                                 other=graph([node("Identity", "shared", "e")], [info("e", [2, 4])])), node("Mul", "y shared", "z")]
     yield Case("if_outer_value", outer, inputs, outputs, both, CONSTANTS, ifs=2, seams=["branch"])
-    sized = lambda op, name: graph([node(op, "s", name + "n", keepdims=0), node("Cast", name + "n", name + "f", to=FLOAT), node("MatMul", "x w", name + "m"),
-                                    node("Add", f"{name}m {name}f", name)], [info(name, ["n", 4])])
-    yield Case("if_shape", [node("Shape", "x", "s"), branch(then=sized("ReduceMax", "t"), other=sized("ReduceMin", "e")), node("ReduceProd", "s", "p", keepdims=0),
+    # What both branches and a later node read is a shape: each must make memory of it that it can rely on.
+    sized = lambda end, name: graph([node("TopK", "s k", f"{name}v {name}i", largest=end), node("Cast", name + "v", name + "f", to=FLOAT),
+                                     node("MatMul", "x w", name + "m"), node("Add", f"{name}m {name}f", name)], [info(name, ["n", 4])])
+    yield Case("if_shape", [node("Shape", "x", "s"), branch(then=sized(1, "t"), other=sized(0, "e")), node("TopK", "s k", "p pi"),
                             node("Cast", "p", "f", to=FLOAT), node("Mul", "y f", "z")], [info("x", ["n", 4]), inputs[1]], [info("z", ["n", 4])],
-               [{"x": floats(n, 4), "cond": flag(c)} for n, c in ((2, False), (7, True), (3, False))], CONSTANTS, ["--max=n=8"], ifs=2, seams=["branch"],
-               sizes="n")
+               [{"x": floats(n, 4), "cond": flag(c)} for n, c in ((2, False), (7, True), (3, False))], {**CONSTANTS, "k": np.array([1], np.int64)},
+               ["--max=n=8"], ifs=2, seams=["branch"], sizes="n")
     cut = lambda end, name: graph([node("MatMul", "x w", name + "m"), node("Slice", f"{name}m zero {end} one_axis", name)], [info(name, [2, "k"])])
     yield Case("if_extents", [branch(then=cut("three", "t"), other=cut("two", "e")), node("Mul", "y y", "z"), node("Shape", "y", "shape")], inputs,
                [info("z", [2, "k"]), info("shape", [2], INT64)], both,
@@ -126,6 +127,12 @@ def whiles():
                    [info("s2", [2, 4])])
     yield Case("while_count", [node("Loop", "m - x", "y", name="loop", body=counted)], [info("x", [2, 4]), info("m", [], INT64)], [info("y", [2, 4])],
                [{"x": X, "m": count(n)} for n in (3, 0, 7)], CONSTANTS, whiles=1, seams=["loop"])
+    shaped = body([node("TopK", "shape k", "v vi"), node("Cast", "v", "f", to=FLOAT), node("MatMul", "s w", "s1"), node("Add", "s1 f", "s2"),
+                   node("ReduceSum", "s2", "total", keepdims=0), node("Less", "total lim", "go")], [info("s", ["n", 4])], [info("s2", ["n", 4])])
+    yield Case("while_shape", [node("Shape", "x", "shape"), node("Loop", "m start x", "y", name="loop", body=shaped), node("TopK", "shape k", "p pi"),
+                               node("Cast", "p", "f2", to=FLOAT), node("Mul", "y f2", "z")], [info("x", ["n", 4]), info("lim", []), info("start", [], BOOL)],
+               [info("z", ["n", 4])], [{"x": floats(n, 4), "lim": np.array(9, np.float32), "start": flag(s)} for n, s in ((2, False), (7, True), (3, False))],
+               {**limited, "k": np.array([1], np.int64)}, ["--max=n=8"], whiles=1, seams=["loop"], sizes="n")
     many = body([node("Identity", "c", "go"), node("MatMul", "s w", "s1"), node("Softmax", "s1", "s2")], state, [info("s2", [2, 4])])
     yield Case("while_many", [node("Loop", "m - x", "y", name="loop", body=many)], [info("x", [2, 4])], [info("y", [2, 4])], [{"x": X}],
                {**CONSTANTS, "m": count(1500)}, whiles=1, seams=["loop"])
