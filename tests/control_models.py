@@ -95,6 +95,8 @@ def branches():
                [info("z", [2, "k"]), info("shape", [2], INT64)], both,
                {"w": W, "zero": np.array([0], np.int64), "two": np.array([2], np.int64), "three": np.array([3], np.int64), "one_axis": np.array([1], np.int64)},
                ifs=2, seams=["branch"])
+    constant = helper.make_graph([], "body", [], [info("t", [2, 4])], [numpy_helper.from_array(X * 3, "t")])
+    yield Case("if_constant_branch", [branch(then=constant), node("Mul", "y y", "z")], inputs, outputs, both, CONSTANTS, ifs=2, seams=["branch"])
     two = graph([node("MatMul", "x w", "t0"), node("Identity", "t0", "t1"), node("Softmax", "t0", "t2")], [info("t1", [2, 4]), info("t2", [2, 4])])
     other = graph([node("Softmax", "x", "e1"), node("Identity", "e1", "e2")], [info("e1", [2, 4]), info("e2", [2, 4])])
     yield Case("if_outputs", [node("If", "cond", "y1 y2", name="branch", then_branch=two, else_branch=other), node("Sub", "y1 y2", "z")], inputs, outputs, both,
@@ -133,6 +135,12 @@ def whiles():
                                node("Cast", "p", "f2", to=FLOAT), node("Mul", "y f2", "z")], [info("x", ["n", 4]), info("lim", []), info("start", [], BOOL)],
                [info("z", ["n", 4])], [{"x": floats(n, 4), "lim": np.array(9, np.float32), "start": flag(s)} for n, s in ((2, False), (7, True), (3, False))],
                {**limited, "k": np.array([1], np.int64)}, ["--max=n=8"], whiles=1, seams=["loop"], sizes="n")
+    scanned = graph([node("MatMul", "r w", "r1"), node("Add", "r1 row", "r2"), node("Softmax", "r2", "r3")], [info("r3", [4])], [info("r", [4]), info("row", [4])])
+    each = body([node("Scan", "s list", "s2", name="scan", body=scanned, num_scan_inputs=1), node("ReduceMax", "s2", "total", keepdims=0),
+                 node("Less", "total lim", "go")], [info("s", [4])], [info("s2", [4])])
+    yield Case("while_launches", [node("Loop", "m start first", "y", name="loop", body=each), node("Identity", "x", "list")][::-1],
+               [info("x", ["n", 4]), info("lim", [])], [info("y", [4])], [{"x": floats(n, 4, seed=n), "lim": np.array(v, np.float32)} for n, v in ((2, 0.5), (1, 9), (8, 9))],
+               {**limited, "start": flag(True), "first": floats(4, seed=3)}, ["--max=n=8"], whiles=1, seams=["loop"], sizes="n")
     many = body([node("Identity", "c", "go"), node("MatMul", "s w", "s1"), node("Softmax", "s1", "s2")], state, [info("s2", [2, 4])])
     yield Case("while_many", [node("Loop", "m - x", "y", name="loop", body=many)], [info("x", [2, 4])], [info("y", [2, 4])], [{"x": X}],
                {**CONSTANTS, "m": count(1500)}, whiles=1, seams=["loop"])
@@ -162,6 +170,25 @@ def whiles():
     yield Case("if_while", [branch(then=graph([node("Loop", "m start x", "t", name="loop", body=plain)], [info("t", [2, 4])])), node("Mul", "y y", "z")],
                inputs + [info("cond", [], BOOL)], [info("z", [2, 4])], limits(3, cond=flag(True)) + limits(3, cond=flag(False)),
                {**limited, "start": flag(True)}, ifs=2, whiles=1, seams=["branch", "branch/loop"])
+
+
+def refusals():
+    """Cases that no plan has room for, and all that gcc-plan says."""
+    inputs, start = [info("x", [2, 4]), info("lim", [])], {**CONSTANTS, "start": flag(True)}
+    rows = body(step([node("Softmax", "s2", "row")]), [info("s", [2, 4])], [info("s2", [2, 4]), info("row", [2, 4])])
+    yield Case("rows_unbounded", [node("Loop", "- start x", "y rows", name="loop", body=rows)], inputs, [info("y", [2, 4]), info("rows", ["k", 2, 4])], [],
+               start), ("rows_unbounded.onnx: node 'loop/LoopExit#9' (gcc-plan::LoopExit-1): output 'rows' dim 0 = loop.iterations has no upper bound\n"
+                        "  remedy: its extent depends on data and no bound is known\n")
+    grow = body([node("ReduceSum", "s", "total", keepdims=0), node("Less", "total lim", "go"), node("Concat", "s x", "s2", axis=0)], [info("s", ["n", 4])],
+                [info("s2", ["p", 4])])
+    yield Case("growth_unbounded", [node("Loop", "- start x", "y", name="loop", body=grow)], inputs, [info("y", ["k", 4])], [], start), (
+        "growth_unbounded.onnx: node 'loop' (gcc-plan::LoopEnter-1): a carried value changes its dim 0 by 2 in each iteration, and no bound of the iterations "
+        "is known\n  remedy: give the Loop a trip count: a constant, or one that follows from dims\n")
+    inner = graph([node("Loop", "- start s", "s2", name="loop", body=body(step(), [info("s", [2, 4])], [info("s2", [2, 4])])), node("Identity", "r", "q")],
+                  [info("s2", [2, 4]), info("q", [4])], [info("s", [2, 4]), info("r", [4])])
+    yield Case("inside_launches", [node("Scan", "x rows", "y qs", name="scan", body=inner, num_scan_inputs=1)], inputs + [info("rows", ["n", 4])],
+               [info("y", [2, 4]), info("qs", ["n", 4])], [], start, ["--max=n=8"]), (
+        "inside_launches.onnx: node 'scan/loop' (Loop-1): a loop that ends on data inside a loop over a dim is not supported\n")
 
 
 def repeated():

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """run_control.py - If, Loop and Scan, each way that they are realised: constant, pinned, select, unrolled, launch loop, conditional node, seam.
 
-    tests/run_control.py BUILD WORK [--target host|cuda] [--case PART]
+    tests/run_control.py BUILD WORK [--target host|cuda] [--case PART] [--prepare | --compare]
 
 For each case of control_models.py: the nodes and seams that plan-inspect, gcc-plan --require-single-segment and the session's counters
 report; results captured, eager and with seams against onnxruntime's; proofs, audit and the text form. BUILD has gcc-plan, plan-inspect,
-plan-run and .libs/libplan.a. Prints "N passed, N failed, 0 skipped"."""
+plan-run and .libs/libplan.a. Prints "N passed, N failed, N skipped".
+
+With a GPU elsewhere: --target cuda --prepare here, then sh WORK/run.sh there, which writes into WORK, then --target cuda --compare here."""
 import argparse
 import os
 import re
@@ -22,6 +24,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Failure(Exception):
+    pass
+
+
+class Skip(Exception):
     pass
 
 
@@ -52,39 +58,52 @@ def expected_of(case):
 
 
 def compile_case(arguments, case, way):
-    path = os.path.join(arguments.work, case.name)
-    plan = "%s.%s.plan" % (path, way)
+    plan = os.path.join(arguments.work, "%s.%s.plan" % (case.name, way))
     target = "host" if arguments.target == "host" else "sm_90a"
-    status, text = call(os.path.join(arguments.build, "gcc-plan"), path + ".onnx", "-o", plan, "--target=" + target, "--threads=1", *case.options,
-                        "--conditions=" + way)
+    status, text = call(os.path.join(arguments.build, "gcc-plan"), os.path.join(arguments.work, case.name + ".onnx"), "-o", plan, "--target=" + target,
+                        "--threads=1", *case.options, "--conditions=" + way)
     need(status == 0, "gcc-plan: " + text)
     return plan
 
 
-def run_plan(arguments, case, plan, eager):
-    """For each run its outputs by name: dims and bytes. Then the counters."""
-    path = os.path.join(arguments.work, case.name)
-    outputs = [o.name for o in case.model.graph.output]
-    with open(path + ".list", "w", encoding="ascii") as out:
+def write_list(arguments, case, eager):
+    """What a session does, with paths relative to the work folder."""
+    name = "%s.%s.list" % (case.name, "eager" if eager else "graph")
+    with open(os.path.join(arguments.work, name), "w", encoding="ascii") as out:
         out.write("eager %d\n" % eager)
         for number, inputs in enumerate(case.runs):
             for key, array in inputs.items():
-                np.ascontiguousarray(array).tofile("%s.%d.%s" % (path, number, key))
-                out.write("in %s %s.%d.%s\n" % (key, path, number, key))
+                np.ascontiguousarray(array).tofile(os.path.join(arguments.work, "%s.%d.%s" % (case.name, number, key)))
+                out.write("in %s %s.%d.%s\n" % (key, case.name, number, key))
             if case.sizes:
                 out.write("size %s %d\n" % (case.sizes, inputs["x"].shape[0]))
-            out.write("run\n" + "".join("out %s\n" % o for o in outputs))
+            out.write("run\n" + "".join("out %s\n" % o.name for o in case.model.graph.output))
         out.write("counters\n")
-    status, text = call(os.path.join(arguments.work, "session_run"), arguments.target, plan, path + ".list", path + ".dump")
-    need(status == 0, text)
+    return name
+
+
+def command(arguments, case, way, eager):
+    return ["./session_run", arguments.target, "%s.%s.plan" % (case.name, way), write_list(arguments, case, eager), "%s.%s.%d.dump" % (case.name, way, eager)]
+
+
+def read_dump(arguments, case, way, eager):
+    """For each run its outputs by name: dims and bytes. Then the counters."""
     found = []
-    with open(path + ".dump", "rb") as dump:
+    with open(os.path.join(arguments.work, "%s.%s.%d.dump" % (case.name, way, eager)), "rb") as dump:
         for _ in case.runs:
             found.append({})
-            for _ in outputs:
+            for _ in case.model.graph.output:
                 name, size, *dims = dump.readline().split()
                 found[-1][name.decode()] = (tuple(int(d) for d in dims), dump.read(int(size)))
         return found, [int(n) for n in dump.readline().split()]
+
+
+def run_plan(arguments, case, way, eager):
+    words = command(arguments, case, way, eager)
+    if not arguments.compare:
+        done = subprocess.run(words, cwd=arguments.work, capture_output=True, text=True, check=False)
+        need(done.returncode == 0, done.stdout + done.stderr)
+    return read_dump(arguments, case, way, eager)
 
 
 def compare(expected, found, what):
@@ -101,7 +120,7 @@ def check_inspect(arguments, plan):
     for option, line in (("--check-proofs", "all proofs hold"), ("--audit", "the contract holds for every launch")):
         status, text = call(inspect, plan, option)
         need(status == 0 and text.rstrip().endswith(line), "%s: %s" % (option, text[-600:]))
-    status, text = call(inspect, plan, "--text")
+    _, text = call(inspect, plan, "--text")
     with open(plan + ".txt", "w", encoding="utf-8") as out:
         out.write(text)
     status, text = call(inspect, "--assemble", plan + ".txt", "-o", plan + ".again")
@@ -139,10 +158,26 @@ def check_single(arguments, case, plan, seams):
             need(status == (1 if seams else 0) and sorted(named) == sorted(seams), "%s: expected seams %s, found status %d: %s" % (words[0], seams, status, text))
 
 
-def check_case(arguments, case):
+def check_results(arguments, case):
+    """Captured, eager and with seams: the same bytes, which are close to onnxruntime's; and what the counters say."""
+    expected = expected_of(case)
+    captured, counters = run_plan(arguments, case, "node", False)
+    compare(expected, captured, "captured")
+    need(counters == [case.ifs, case.whiles, 0, len(case.runs)], "counters: expected %d IF, %d WHILE nodes, 0 decisions, %d graphs, found %s" % (
+        case.ifs, case.whiles, len(case.runs), counters))
+    eager, counters = run_plan(arguments, case, "node", True)
+    need(eager == captured, "eager differs from captured")
+    need((counters[2] > 0) == (case.ifs + case.whiles > 0), "eager: expected decisions exactly where there are blocks, found %d" % counters[2])
+    if not case.seams:
+        return
+    parted, counters = run_plan(arguments, case, "seam", False)
+    need(parted == captured, "with seams: differs from nodes")
+    need(counters[:2] == [0, 0] and counters[2] > 0, "with seams: expected no nodes, and decisions, found %s" % counters)
+
+
+def check_plans(arguments, case):
     onnx.checker.check_model(case.model)
     onnx.save(case.model, os.path.join(arguments.work, case.name + ".onnx"))
-    expected = expected_of(case)
     node = compile_case(arguments, case, "node")
     text = check_inspect(arguments, node)
     need(re.search(r"main +1 segment, \d+ launches, 0 seams", text), "expected one segment, found " + text)
@@ -150,26 +185,55 @@ def check_case(arguments, case):
     found = tuple(int(n) for n in nodes.groups()) if nodes else (0, 0)
     need(found == (case.ifs, case.whiles), "plan-inspect: expected %d IF and %d WHILE nodes, found %d and %d" % (case.ifs, case.whiles, *found))
     check_single(arguments, case, node, [])
-    captured, counters = run_plan(arguments, case, node, False)
-    compare(expected, captured, "captured")
-    need(counters == [case.ifs, case.whiles, 0, len(case.runs)], "counters: expected %d IF, %d WHILE nodes, 0 decisions, %d graphs, found %s" % (
-        case.ifs, case.whiles, len(case.runs), counters))
-    if not case.sizes:
-        status, text = call(os.path.join(arguments.build, "plan-run"), node, "--target=" + arguments.target, "--counters", "--generate=2")
-        need(status == 0 and "\ngraphs: 1 captured, %d IF nodes, %d WHILE nodes; 0 conditions read by the host\n" % (case.ifs, case.whiles) in text,
-             "plan-run --counters: " + text)
-    eager, counters = run_plan(arguments, case, node, True)
-    need(eager == captured, "eager differs from captured")
-    need((counters[2] > 0) == (case.ifs + case.whiles > 0), "eager: expected decisions exactly where there are blocks, found %d" % counters[2])
     if not case.seams:
         return
     seam = compile_case(arguments, case, "seam")
     text = check_inspect(arguments, seam)
     need(re.search(r"main +\d+ segments, \d+ launches, %d seams?" % len(case.seams), text), "expected %d seams, found %s" % (len(case.seams), text))
     check_single(arguments, case, seam, case.seams)
-    parted, counters = run_plan(arguments, case, seam, False)
-    need(parted == captured, "with seams: differs from nodes")
-    need(counters[:2] == [0, 0] and counters[2] > 0, "with seams: expected no nodes, and decisions, found %s" % counters)
+
+
+def check_counters(arguments, case):
+    status, text = call(os.path.join(arguments.build, "plan-run"), os.path.join(arguments.work, case.name + ".node.plan"), "--target=" + arguments.target,
+                        "--counters", "--generate=2")
+    need(status == 0 and "\ngraphs: 1 captured, %d IF nodes, %d WHILE nodes; 0 conditions read by the host\n" % (case.ifs, case.whiles) in text,
+         "plan-run --counters: " + text)
+
+
+def check_case(arguments, case):
+    if not arguments.compare:
+        check_plans(arguments, case)
+    if arguments.prepare:
+        with open(os.path.join(arguments.work, "run.sh"), "a", encoding="ascii") as out:
+            for way, eager in (("node", False), ("node", True)) + ((("seam", False),) if case.seams else ()):
+                out.write(" ".join(command(arguments, case, way, eager)) + "\n")
+        return
+    check_results(arguments, case)
+    if not case.sizes and not arguments.compare:
+        check_counters(arguments, case)
+
+
+def check_refusals(arguments):
+    """What has no bound is refused: the case, the node named, and the reason."""
+    for case, said in control_models.refusals():
+        path = os.path.join(arguments.work, case.name + ".onnx")
+        onnx.save(case.model, path)
+        status, text = call(os.path.join(arguments.build, "gcc-plan"), path, "--check", "--quiet", "--target=host", *case.options)
+        need(status == 1 and text == said, "%s: expected '%s', found '%s'" % (case.name, said, text))
+
+
+def check_targets(arguments):
+    """A target without conditional nodes: seams, said so; an error where nodes are asked for. Needs a build with NVRTC."""
+    model = os.path.join(arguments.work, "if_two.onnx")
+    words = [os.path.join(arguments.build, "gcc-plan"), model, "--check", "--target=host,ptx"]
+    status, text = call(*words)
+    if "is not known to this build" in text:
+        raise Skip("gcc-plan was built without NVRTC")
+    for name in ("branch", "second"):
+        need(status == 0 and re.search("note: signature 'main': a seam at node '%s': the host decides: target ptx: " % name, text) and
+             re.search(r"seam \d+ at node '%s': no_conditional_nodes: " % name, text), "expected a note and a seam at '%s', found %s" % (name, text))
+    status, text = call(*words, "--conditions=node")
+    need(status == 1 and "--conditions=node: target ptx: " in text and "remedy: " in text, "expected an error, found " + text)
 
 
 def main():
@@ -178,22 +242,31 @@ def main():
     parser.add_argument("work")
     parser.add_argument("--target", default="host")
     parser.add_argument("--case", default="")
+    parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--compare", action="store_true")
     arguments = parser.parse_args()
     os.makedirs(arguments.work, exist_ok=True)
-    build_runner(arguments)
-    passed = failed = 0
+    if not arguments.compare:
+        build_runner(arguments)
+        with open(os.path.join(arguments.work, "run.sh"), "w", encoding="ascii") as out:
+            out.write("cd \"$(dirname \"$0\")\" || exit\n")
+    passed = failed = skipped = 0
     checks = [(case.name, lambda case=case: check_case(arguments, case)) for case in control_models.cases()]
-    checks.append(("audit", lambda: check_audit(arguments)))
+    if not arguments.prepare and not arguments.compare:
+        checks += [(check.__name__[6:], lambda check=check: check(arguments)) for check in (check_audit, check_refusals, check_targets)]
     for name, check in checks:
         if arguments.case not in name:
             continue
         try:
             check()
             passed += 1
-        except Failure as failure:
+        except Skip as skip:
+            print("skip %s: %s" % (name, skip))
+            skipped += 1
+        except (Failure, FileNotFoundError) as failure:
             print("FAIL %s: %s" % (name, failure))
             failed += 1
-    print("%d passed, %d failed, 0 skipped" % (passed, failed))
+    print("%d passed, %d failed, %d skipped" % (passed, failed, skipped))
     return 0 if passed and not failed else 1
 
 
