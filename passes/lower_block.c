@@ -59,9 +59,18 @@ static int seam_for(Lower *l, uint32_t node)
     return l->seam_count++;
 }
 
+static int open_blocks(const Lower *l)
+{
+    int open = 0;
+    for (int i = 0; i < l->block_count; i++) open += !l->blocks[i].count;
+    return open;
+}
+
 int block_begin(Lower *l, BlockKind kind, View word, uint32_t node)
 {
     Compilation *c = l->c;
+    if (open_blocks(l) == PLAN_NESTING_LIMIT)
+        node_error(c, &c->graph.nodes[node], "it stands in %d others that run on conditions; expected fewer", PLAN_NESTING_LIMIT);
     if (l->block_count == l->block_room) {
         int room = l->block_room ? l->block_room * 2 : 8;
         Block *bigger = NEW_ARRAY(c, Block, room);
