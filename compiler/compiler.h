@@ -181,7 +181,7 @@ struct Node {
 /* Control flow that stays after control, in the main graph.
  * LOOP_DIM: a LoopEnter node, its body, a LoopExit node, in this order. Enter: initial states, then scanned inputs -> iteration
  *   number, states, slices. Exit: new states, then one slice of each scan output -> final states, scan outputs.
- * LOOP_WHILE: the same, without scanned inputs; the first state is a bool that says whether there is another iteration. The
+ * LOOP_WHILE: the same; the first state is a bool that says whether there is another iteration. The
  *   iterations so far, and the extent of a state that grows, are symbols of class data, whose words the loop's launches keep.
  * LOOP_IF: IfEnter (condition), the nodes of the first branch, IfElse, those of the second, IfExit: the outputs of the first
  *   branch, then those of the second -> the outputs. */
@@ -191,6 +191,7 @@ typedef struct Loop {
     LoopKind kind;
     uint32_t outer;              /* the one that it stands in; 0 none */
     Dim trip;                    /* iterations; LOOP_WHILE: the symbol that counts them */
+    Dim length;                  /* extent of what is scanned and stacked: all iterations */
     Dim most;                    /* LOOP_WHILE: iterations at most; 0 no bound is known */
     LoopGrowth **growth;         /* LOOP_WHILE, by state; NULL: keeps its shape. extent: symbols that stand for its dims before an
                                   * iteration; axis: which grows by `step` in each, -1 none. IF: by output, when not NULL the

@@ -258,7 +258,7 @@ uint32_t expand_loop_new(Expansion *e, const Shape *s, LoopKind kind, Dim trip)
         c->loop_room = room;
     }
     Loop *loop = &c->loops[++c->loop_count];
-    *loop = (Loop){ .kind = kind, .outer = e->node.loop, .trip = trip, .states = s->states, .scan_inputs = s->scan_inputs, .scan_outputs = s->scan_outputs };
+    *loop = (Loop){ .kind = kind, .outer = e->node.loop, .trip = trip, .length = trip, .states = s->states, .scan_inputs = s->scan_inputs, .scan_outputs = s->scan_outputs };
     memcpy(loop->input_axes, s->input_axes, sizeof loop->input_axes);
     memcpy(loop->output_axes, s->output_axes, sizeof loop->output_axes);
     memcpy(loop->input_reverse, s->input_reverse, sizeof loop->input_reverse);
@@ -273,8 +273,41 @@ bool expand_inside_dim_loop(const Expansion *e)
     return false;
 }
 
+/* Whether the body's condition is always true: the one it was given, or a constant, through any Identity. */
+static bool always_goes_on(const Graph *body)
+{
+    uint32_t v = body->outputs[0];
+    for (int hops = 0; hops < 8; hops++) {
+        const Value *value = &body->values[v];
+        if (v == body->inputs[1]) return true;
+        if (value->data) return data_int(value, 0) != 0;
+        if (!value->producer || strcmp(body->nodes[value->producer].op_type, "Identity") != 0) return false;
+        v = body->nodes[value->producer].inputs[0];
+    }
+    return false;
+}
+
+/* Whether the body has a loop whose iterations are not known to be few: it cannot stand in a launch loop. */
+static bool repeats_inside(Compilation *c, const Graph *body)
+{
+    for (uint32_t i = 1; i <= body->node_count; i++) {
+        const Node *n = &body->nodes[i];
+        if (*n->domain) continue;
+        for (int k = 0; !strcmp(n->op_type, "If") && k < n->attr_count; k++)
+            if (n->attrs[k].kind == ATTR_GRAPH && repeats_inside(c, &c->subgraphs[n->attrs[k].graph])) return true;
+        if (strcmp(n->op_type, "Scan") != 0 && strcmp(n->op_type, "Loop") != 0) continue;
+        const Graph *inner = NULL;
+        for (int k = 0; k < n->attr_count; k++)
+            if (n->attrs[k].kind == ATTR_GRAPH) inner = &c->subgraphs[n->attrs[k].graph];
+        bool fixed = !strcmp(n->op_type, "Loop") && n->inputs[0] && body->values[n->inputs[0]].data && inner && always_goes_on(inner);
+        if (!fixed || repeats_inside(c, inner)) return true;
+    }
+    return false;
+}
+
 static bool keep_loop(Expansion *e, const Shape *s, Dim trip)
 {
+    if (repeats_inside(e->c, s->body)) return expand_while(e, s, trip, true);
     if (expand_inside_dim_loop(e)) return expand_refuse(e, "a loop over a dim inside another one is not supported");
     e->loop = expand_loop_new(e, s, LOOP_DIM, trip);
     uint32_t *inputs = NEW_ARRAY(e->c, uint32_t, s->body->input_count + 1);
@@ -300,20 +333,6 @@ static bool keep_loop(Expansion *e, const Shape *s, Dim trip)
 
 /* ---- Loop and Scan */
 
-/* Whether the body's condition is always true: the one it was given, or a constant, through any Identity. */
-static bool always_goes_on(const Graph *body)
-{
-    uint32_t v = body->outputs[0];
-    for (int hops = 0; hops < 8; hops++) {
-        const Value *value = &body->values[v];
-        if (v == body->inputs[1]) return true;
-        if (value->data) return data_int(value, 0) != 0;
-        if (!value->producer || strcmp(body->nodes[value->producer].op_type, "Identity") != 0) return false;
-        v = body->nodes[value->producer].inputs[0];
-    }
-    return false;
-}
-
 static bool expand_loop(Expansion *e)
 {
     Shape s = { .body = expand_subgraph(e, "body"), .is_loop = true, .first_state = 2, .first_output = 1 };
@@ -331,10 +350,10 @@ static bool expand_loop(Expansion *e)
     Dim *dims;
     bool counted = limit && value_dims(e->c, limit, &dims, &count) && count == 1;
     Dim d = counted ? dim_resolve(e->c, dims[0]) : 0;
-    if (!starts || !always_goes_on(s.body) || !d || (dim_is_const(e->c, d, &trip) && trip > MAX_UNROLL * 16)) return expand_while(e, &s, d);
-    if (!dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (trip < 1) return expand_while(e, &s, d);
-    return unroll(e, &s, trip);
+    bool exact = starts && always_goes_on(s.body) && d;
+    if (exact && !dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
+    if (exact && trip >= 1 && trip <= MAX_UNROLL * 16) return unroll(e, &s, trip);
+    return expand_while(e, &s, d, exact);
 }
 
 static int listed(const Expansion *e, const char *attr, int i)
@@ -369,7 +388,7 @@ static bool expand_scan(Expansion *e)
     Dim d = dim_resolve(e->c, e->c->graph.values[s.initial[s.states]].dims[s.input_axes[0]]);
     if (!d) return expand_refuse(e, "the length that it scans is unknown");
     if (!dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (trip < 1 || trip > MAX_UNROLL * 16) return expand_refuse(e, arena_text(&e->c->arena, "it scans %lld elements; expected 1 to %d", (long long)trip, MAX_UNROLL * 16));
+    if (trip < 1 || trip > MAX_UNROLL * 16) return expand_while(e, &s, d, true);
     return unroll(e, &s, trip);
 }
 

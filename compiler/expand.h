@@ -44,6 +44,7 @@ bool expand_inside_dim_loop(const Expansion *e);
 
 /* expand_data.c */
 bool expand_if_data(Expansion *e);
-bool expand_while(Expansion *e, const Shape *s, Dim limit); /* limit: iterations at most, 0 when it is not known */
+/* LIMIT: iterations at most, 0 when that is not known; EXACT: there are as many, whatever the data. */
+bool expand_while(Expansion *e, const Shape *s, Dim limit, bool exact);
 
 #endif

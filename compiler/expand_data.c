@@ -1,6 +1,7 @@
 /* expand_data.c - control flow that device data decides.
  *   If     cheap and pure branches: both, and a select for each output; otherwise IfEnter, one branch, IfElse, the other, IfExit
- *   Loop   whose condition or trip count is data: LoopEnter, the body once, LoopExit, with the condition as the first state */
+ *   Loop   whose condition or trip count is data: LoopEnter, the body once, LoopExit, with the condition as the first state; so too
+ *          Loop and Scan whose iterations are too many to unroll, or that have such loops inside */
 #include "expand.h"
 
 #include <string.h>
@@ -168,11 +169,26 @@ static void count_iterations(Expansion *e, Dim limit, Loop *loop)
     loop->most = limit;
 }
 
-bool expand_while(Expansion *e, const Shape *s, Dim limit)
+/* How long the first scanned input is, as a value. */
+static uint32_t scanned_length(Expansion *e, const Shape *s)
+{
+    const char *const names[] = { "start", "end" };
+    uint32_t length = expand_value(e, "length");
+    Node *n = expand_node(e, "", "Shape", 1, 1);
+    if (n->opset < 15) n->opset = 15;
+    n->inputs[0] = s->initial[s->states];
+    n->outputs[0] = length;
+    n->attrs = NEW_ARRAY(e->c, Attr, 2);
+    n->attr_count = 2;
+    for (int k = 0; k < 2; k++) n->attrs[k] = (Attr){ .name = names[k], .kind = ATTR_INT, .present = true, .i = s->input_axes[0] + k };
+    return length;
+}
+
+bool expand_while(Expansion *e, const Shape *s, Dim limit, bool exact)
 {
     Compilation *c = e->c;
-    uint32_t given = e->node.input_count > 0 ? e->node.inputs[0] : 0, condition = e->node.input_count > 1 ? e->node.inputs[1] : 0;
     if (expand_inside_dim_loop(e)) return expand_refuse(e, "a loop that ends on data inside a loop over a dim is not supported");
+    uint32_t given = s->is_loop ? e->node.inputs[0] : scanned_length(e, s), condition = s->is_loop && !exact ? e->node.inputs[1] : 0;
     Shape inside = *s;
     inside.states = s->states + 1;
     uint32_t first = go_on(e, expand_known(e, DT_I64, 0, 0), 0, given, condition), outer = e->loop;
@@ -180,25 +196,28 @@ bool expand_while(Expansion *e, const Shape *s, Dim limit)
     LoopGrowth **growth = find_growth(e, s);
     count_iterations(e, limit, &c->loops[number]);
     c->loops[number].growth = growth;
+    c->loops[number].length = exact ? limit : c->loops[number].trip;
     e->loop = number;
-    uint32_t *made = NEW_ARRAY(c, uint32_t, s->states + 2), *inputs = NEW_ARRAY(c, uint32_t, s->states + 2);
-    for (int i = 0; i < s->states + 2; i++) made[i] = expand_value(e, i ? "in" : "iteration");
-    Node *enter = expand_node(e, "gcc-plan", "LoopEnter", s->states + 1, s->states + 2);
+    int moved = s->states + s->scan_inputs, left = s->states + s->scan_outputs, at = 0;
+    uint32_t *made = NEW_ARRAY(c, uint32_t, moved + 2), *inputs = NEW_ARRAY(c, uint32_t, moved + 2);
+    for (int i = 0; i < moved + 2; i++) made[i] = expand_value(e, i ? "in" : "iteration");
+    Node *enter = expand_node(e, "gcc-plan", "LoopEnter", moved + 1, moved + 2);
     enter->name = e->node.name;
     enter->inputs[0] = first;
-    memcpy(enter->inputs + 1, s->initial, sizeof *enter->inputs * (size_t)s->states);
-    memcpy(enter->outputs, made, sizeof *made * (size_t)(s->states + 2));
-    inputs[0] = made[0];
-    inputs[1] = expand_known(e, DT_BOOL, 0, 1);
-    memcpy(inputs + 2, made + 2, sizeof *made * (size_t)s->states);
+    memcpy(enter->inputs + 1, s->initial, sizeof *enter->inputs * (size_t)moved);
+    memcpy(enter->outputs, made, sizeof *made * (size_t)(moved + 2));
+    if (s->is_loop) {
+        inputs[at++] = made[0];
+        inputs[at++] = expand_known(e, DT_BOOL, 0, 1);
+    }
+    memcpy(inputs + at, made + 2, sizeof *made * (size_t)moved);
     uint32_t *outputs = expand_clone(e, s->body, inputs);
     if (!outputs) return false;
-    int left = s->states + s->scan_outputs;
-    uint32_t again = go_on(e, made[0], 1, given, outputs[0]), last = expand_value(e, "last");
+    uint32_t again = go_on(e, made[0], 1, given, exact ? 0 : outputs[0]), last = expand_value(e, "last");
     Node *leave = expand_node(e, "gcc-plan", "LoopExit", left + 1, left + 1);
     leave->inputs[0] = again;
     leave->outputs[0] = last;
-    memcpy(leave->inputs + 1, outputs + 1, sizeof *outputs * (size_t)left);
+    memcpy(leave->inputs + 1, outputs + s->first_output, sizeof *outputs * (size_t)left);
     memcpy(leave->outputs + 1, e->node.outputs, sizeof *outputs * (size_t)(left < e->node.output_count ? left : e->node.output_count));
     e->loop = outer;
     return true;

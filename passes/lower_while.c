@@ -10,6 +10,7 @@ typedef struct WhileFrame {
     const Node *enter, *leave;
     uint32_t first, end;  /* nodes of the body */
     View *carried;        /* by state */
+    View *scanned;        /* by scanned input: the whole of it */
     View *stacked;        /* by scan output; buffer 0: nothing needs it */
 } WhileFrame;
 
@@ -32,6 +33,7 @@ static void prepare(WhileFrame *f)
         for (int k = 0; k < to.rank; k++) to.dims[k] = initial.dims[k];
         lower_copy(l, f->enter, initial, to, f->enter->name);
     }
+    for (int i = 0; i < f->loop->scan_inputs; i++) f->scanned[i] = lower_input(l, f->enter, f->loop->states + i);
     for (int i = 0; i < f->loop->scan_outputs; i++) {
         uint32_t out = f->leave->outputs[f->loop->states + i];
         if (out && l->c->graph.values[out].uses) f->stacked[i] = lower_output(l, f->leave, f->loop->states + i);
@@ -47,16 +49,26 @@ static View iteration_view(WhileFrame *f)
     return lower_temporary(f->l, f->enter->name, DT_I64, 0, NULL); /* there is no iteration */
 }
 
+/* Where an iteration reads and writes along the axes of what is scanned and stacked. */
+static Dim place(WhileFrame *f, bool reverse)
+{
+    Compilation *c = f->l->c;
+    return reverse ? dim_sub(c, dim_sub(c, lower_dim(f->l, f->loop->length), f->loop->trip), dim_const(c, 1)) : f->loop->trip;
+}
+
 static void bind_inputs(WhileFrame *f)
 {
     f->l->views[f->enter->outputs[0]] = iteration_view(f);
     for (int i = 0; i < f->loop->states; i++) f->l->views[f->enter->outputs[1 + i]] = f->carried[i];
+    for (int i = 0; i < f->loop->scan_inputs; i++)
+        f->l->views[f->enter->outputs[1 + f->loop->states + i]] =
+            view_slice(f->l, &f->scanned[i], f->loop->input_axes[i], place(f, f->loop->input_reverse[i]));
 }
 
 static View scan_row(WhileFrame *f, int i)
 {
     int axis = f->loop->output_axes[i];
-    return view_slice(f->l, &f->stacked[i], axis < 0 ? axis + f->stacked[i].rank : axis, f->loop->trip);
+    return view_slice(f->l, &f->stacked[i], axis < 0 ? axis + f->stacked[i].rank : axis, place(f, f->loop->output_reverse[i]));
 }
 
 /* Rows are made in place where the body makes them, otherwise copied. */
@@ -101,6 +113,7 @@ void lower_while(Lower *l, uint32_t enter, uint32_t leave)
     WhileFrame f = { .l = l, .loop = &c->loops[c->graph.nodes[enter].loop], .enter = &c->graph.nodes[enter], .leave = &c->graph.nodes[leave],
                      .first = enter + 1, .end = leave };
     f.carried = NEW_ARRAY(c, View, f.loop->states + 1);
+    f.scanned = NEW_ARRAY(c, View, f.loop->scan_inputs + 1);
     f.stacked = NEW_ARRAY(c, View, f.loop->scan_outputs + 1);
     l->node = enter;
     prepare(&f);

@@ -184,11 +184,6 @@ def refusals():
     yield Case("growth_unbounded", [node("Loop", "- start x", "y", name="loop", body=grow)], inputs, [info("y", ["k", 4])], [], start), (
         "growth_unbounded.onnx: node 'loop' (gcc-plan::LoopEnter-1): a carried value changes its dim 0 by 2 in each iteration, and no bound of the iterations "
         "is known\n  remedy: give the Loop a trip count: a constant, or one that follows from dims\n")
-    inner = graph([node("Loop", "- start s", "s2", name="loop", body=body(step(), [info("s", [2, 4])], [info("s2", [2, 4])])), node("Identity", "r", "q")],
-                  [info("s2", [2, 4]), info("q", [4])], [info("s", [2, 4]), info("r", [4])])
-    yield Case("inside_launches", [node("Scan", "x rows", "y qs", name="scan", body=inner, num_scan_inputs=1)], inputs + [info("rows", ["n", 4])],
-               [info("y", [2, 4]), info("qs", ["n", 4])], [], start, ["--max=n=8"]), (
-        "inside_launches.onnx: node 'scan/loop' (Loop-1): a loop that ends on data inside a loop over a dim is not supported\n")
 
 
 def repeated():
@@ -203,6 +198,21 @@ def repeated():
                [info("x", ["n", 4])], [info("y", [4]), info("rows", ["n", 4])], long, {**CONSTANTS, "first": floats(4, seed=3)}, ["--max=n=8"], sizes="n")
     scan = graph([node("MatMul", "s w", "s1"), node("Add", "s1 row", "s2"), node("Exp", "s2", "e")], [info("s2", [4]), info("e", [4])],
                  [info("s", [4]), info("row", [4])])
+    rows = body(step(), [info("s", [2, 4])], [info("s2", [2, 4])])
+    inner = graph([node("Loop", "m start s", "s1", name="loop", body=rows), node("Add", "s1 r", "s2"), node("Exp", "r", "q")],
+                  [info("s2", [2, 4]), info("q", [4])], [info("s", [2, 4]), info("r", [4])])
+    for name, more in (("scan_of_whiles", {}), ("scan_backwards", {"scan_input_directions": [1], "scan_output_directions": [1], "scan_output_axes": [1]})):
+        yield Case(name, [node("Scan", "x rows", "y qs", name="scan", body=inner, num_scan_inputs=1, **more)],
+                   [info("x", [2, 4]), info("lim", []), info("rows", ["n", 4])], [info("y", [2, 4]), info("qs", [4, "n"] if more else ["n", 4])],
+                   [{"x": X, "lim": np.array(v, np.float32), "rows": floats(n, 4, seed=n)} for n, v in ((2, 3), (1, -9), (8, 1e9))],
+                   {**CONSTANTS, "start": flag(True), "m": count(3)}, ["--max=n=8"], whiles=2, seams=["scan", "scan/loop"], sizes="n")
+    yield Case("scan_long", [node("Scan", "first x", "y rows", name="scan", body=scan, num_scan_inputs=1)], [info("x", [1200, 4])],
+               [info("y", [4]), info("rows", [1200, 4])], [{"x": floats(1200, 4) / 100}], {"w": W / 8, "first": floats(4, seed=3)}, whiles=1, seams=["scan"])
+    twice = body([node("Identity", "c", "go"), node("Scan", "s x", "s2", name="inner", body=graph([node("MatMul", "t w", "t1"), node("Add", "t1 r", "t2"),
+                  node("Softmax", "t2", "t3")], [info("t3", [4])], [info("t", [4]), info("r", [4])]), num_scan_inputs=1)], [info("s", [4])], [info("s2", [4])])
+    yield Case("loop_of_launches", [node("Shape", "x", "shape", start=0, end=1), node("Squeeze", "shape", "m"), node("Loop", "m - first", "y", name="loop",
+                                    body=twice)], [info("x", ["n", 4])], [info("y", [4])], long, {**CONSTANTS, "first": floats(4, seed=3)}, ["--max=n=8"],
+               whiles=1, seams=["loop"], sizes="n")
     for name, dim, options, runs in (("scan_unrolled", 3, [], [{"x": floats(3, 4)}]), ("scan_launches", "n", ["--max=n=8"], long)):
         yield Case(name, [node("Scan", "first x", "y rows", body=scan, num_scan_inputs=1)], [info("x", [dim, 4])], [info("y", [4]), info("rows", [dim, 4])],
                    runs, {**CONSTANTS, "first": floats(4, seed=3)}, options, sizes="n" if dim == "n" else None)

@@ -76,7 +76,7 @@ def write_list(arguments, case, eager):
                 np.ascontiguousarray(array).tofile(os.path.join(arguments.work, "%s.%d.%s" % (case.name, number, key)))
                 out.write("in %s %s.%d.%s\n" % (key, case.name, number, key))
             if case.sizes:
-                out.write("size %s %d\n" % (case.sizes, inputs["x"].shape[0]))
+                out.write("size %s %d\n" % (case.sizes, inputs.get("rows", inputs["x"]).shape[0]))
             out.write("run\n" + "".join("out %s\n" % o.name for o in case.model.graph.output))
         out.write("counters\n")
     return name

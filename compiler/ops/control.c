@@ -55,7 +55,7 @@ static bool enter_shape(Compilation *c, Node *n)
         const LoopGrowth *g = open_state(loop, i);
         for (int k = 0; k < v->rank; k++) {
             if (k != axis) dims[rank++] = g ? g->extent[k] : v->dims[k];
-            else good &= dim_equate(c, n, "all scanned inputs are equally long", v->dims[k], loop->trip);
+            else good &= dim_equate(c, n, "all scanned inputs are equally long", v->dims[k], loop->length);
         }
         good &= output_set(c, n, i + 1, v->dtype, rank, dims);
     }
@@ -131,10 +131,10 @@ static bool exit_shape(Compilation *c, Node *n)
         int axis = i < loop->states ? -1 : loop->output_axes[i - loop->states];
         if (i >= loop->states && axis < 0) axis += v->rank + 1;
         for (int k = 0; k < v->rank; k++) {
-            if (k == axis) dims[rank++] = loop->trip;
+            if (k == axis) dims[rank++] = loop->length;
             dims[rank++] = g ? g->extent[k] : v->dims[k];
         }
-        if (axis == v->rank) dims[rank++] = loop->trip;
+        if (axis == v->rank) dims[rank++] = loop->length;
         if (n->outputs[i]) good &= output_set(c, n, i, v->dtype, rank, dims);
     }
     return good;
