@@ -123,6 +123,8 @@ def check_inspect(arguments, plan):
     _, text = call(inspect, plan, "--text")
     with open(plan + ".txt", "w", encoding="utf-8") as out:
         out.write(text)
+    copies = len(re.findall(r'buffers\[\d+\] name="(?:[^"]*/)?w(?:#\d+)?" region=weights', text))
+    need(copies <= 1, "the constant w lies in the plan %d times" % copies)
     status, text = call(inspect, "--assemble", plan + ".txt", "-o", plan + ".again")
     need(status == 0 and open(plan, "rb").read() == open(plan + ".again", "rb").read(), "the text form gives other bytes: " + text)
     return call(inspect, plan)[1]
