@@ -87,4 +87,9 @@ static inline int rows_threads(int64_t columns)
     return columns <= 8192 ? 512 : 1024;
 }
 
+/* norm.c: softmax of FROM along AXIS and the axes behind it, or with SOFTMAX_ALONE along that axis only; SOFTMAX_LOG: its
+ * logarithm. In double for f64, else in float. */
+enum { SOFTMAX_ALONE = 1, SOFTMAX_LOG = 2 };
+void softmax_launch(Lower *l, const Node *n, View from, View to, int axis, int form);
+
 #endif

@@ -1,4 +1,5 @@
 /* shape.c - operators about shapes (Shape, Reshape, Transpose, Expand, Range ...), and the helpers of all shape rules. */
+#include "expand.h"
 #include "ops/move.h"
 
 /* ---- helpers of all families */
@@ -733,6 +734,13 @@ static void dropout_lower(Lower *l, Node *n)
 }
 
 #define ANY "T=" TYPES_ANY
+/* A list has another name. */
+static bool identity_expand(Expansion *e)
+{
+    const List *list = expand_input_list(e, 0);
+    return expand_list(e, 0, list->optional, list->count, list->items);
+}
+
 static const OpRow rows[] = {
     { .name = "Shape", .since = 1, .schema = "data:T -> shape:i64 | " ANY, .facts = OP_SHAPE, .shape = shape_shape,
       .contents = shape_contents },
@@ -757,7 +765,7 @@ static const OpRow rows[] = {
     { .name = "Transpose", .since = 1, .schema = "data:T -> transposed:T ; perm:ints? | " ANY, .facts = OP_VIEW | OP_SHAPE,
       .shape = transpose_shape, .contents = transpose_contents, .lower = transpose_lower },
     { .name = "Identity", .since = 1, .schema = "input:T -> output:T | " ANY, .facts = OP_VIEW | OP_SHAPE,
-      .shape = shape_same, .contents = contents_first, .lower = lower_same },
+      .shape = shape_same, .contents = contents_first, .lower = lower_same, .expand = identity_expand },
     { .name = "Expand", .since = 8, .schema = "input:T, shape:i64 -> output:T | " ANY, .facts = OP_VIEW | OP_SHAPE,
       .shape = expand_shape, .contents = expand_contents, .lower = expand_lower },
     { .name = "ConstantOfShape", .since = 9, .schema = "input:i64 -> output:T ; value:tensor? | " ANY, .facts = OP_SHAPE,

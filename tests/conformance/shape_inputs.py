@@ -1,4 +1,5 @@
-"""shape_inputs.py - which inputs of a model decide shapes: those that an operand of this table is computed from.
+"""shape_inputs.py - which inputs of a model decide shapes: those that an operand of this table is computed from, and sequences and
+optionals, whose length does.
 
 They are bound as constants (gcc-plan --bind) only where the model as it is, with all inputs left at run time, is refused."""
 
@@ -44,4 +45,4 @@ def deciding_inputs(model):
         node = producers.get(name)
         if node is not None and node.op_type not in ONLY_SHAPES:
             wanted += [i for i in node.input if i] + [o.name for inner in inner_graphs(node) for o in inner.output]
-    return [i.name for i in model.graph.input if i.name in seen]
+    return [i.name for i in model.graph.input if i.name in seen or i.type.WhichOneof("value") in ("sequence_type", "optional_type")]
