@@ -136,6 +136,7 @@ struct Value {
     Dim dims[MAX_RANK];     /* 0 = unknown */
     int contents_count;     /* -1 = contents unknown; else number of elements in `contents` */
     Dim *contents;          /* integer (or bool: 0, 1) elements in row-major order */
+    const double *floats;   /* infer alone: elements of a small f32 or f64 tensor that is known when compiling; NULL */
     Data *data;             /* constant */
     uint32_t producer;      /* node, 0 = none */
     uint32_t output_index;  /* which output of it */
@@ -223,6 +224,7 @@ bool attr_given(const Node *n, const char *name);
 /* Constant integers of a value (initializer or contents); false when not all known. *out in the arena. */
 bool value_ints(Compilation *c, const Value *v, int64_t **out, int *count);
 bool value_dims(Compilation *c, const Value *v, Dim **out, int *count); /* contents as dims */
+bool value_floats(Compilation *c, const Value *v, const double **out, int *count); /* the same of floats; all known, or false */
 double data_float(const Value *v, int64_t i); /* element of a constant with mapped bytes, as a double */
 int64_t data_int(const Value *v, int64_t i);
 int axis_normal(Compilation *c, const Node *n, int64_t axis, int rank); /* -1 after an error */

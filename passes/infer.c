@@ -164,5 +164,6 @@ bool pass_infer(Compilation *c)
     infer_rounds(c, &good);
     if (good && believe_declared(c, declared)) infer_rounds(c, &good);
     if (good) mint_unknown(c);
+    for (uint32_t v = 1; v <= c->graph.value_count; v++) c->graph.values[v].floats = NULL;
     return good && !diag_failed(c);
 }

@@ -21,6 +21,8 @@ bool shape_numbers(Compilation *c, const Value *v, int64_t *dims, int64_t *eleme
  * contents_finish keeps them if every element is known. */
 Dim *contents_begin(Compilation *c, const Value *v, int64_t *count);
 void contents_finish(Compilation *c, Value *v, Dim *elements, int64_t count);
+/* Room for v->floats, on the same terms. */
+double *floats_begin(Compilation *c, const Value *v, int64_t *count);
 /* Output 0 (or `to`) has the contents of `from` in the same order. */
 void contents_same(Compilation *c, const Value *from, Value *to);
 /* to[i0, i1, ..] = from[offset + sum of i_k * stride_k], strides in elements. */

@@ -2,6 +2,7 @@
  * and what they do to integer contents. */
 #include "ops/move.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ typedef struct Formula {
     const char *floats, *ints; /* text by the compute type of input 0; ints NULL: as floats */
     const char *(*make)(Compilation *c, const Node *n); /* instead of a text */
     Dim (*fold)(Compilation *c, const Node *n, const Dim *in, int count); /* one element of contents; 0 unknown */
+    double (*real)(double a, double b); /* the same of floats, before rounding to the dtype; b only where there is a second input */
 } Formula;
 
 static DType input_type(Compilation *c, const Node *n, int i)
@@ -499,21 +501,36 @@ static Dim fold_shift(Compilation *c, const Node *n, const Dim *in, int count)
     return dim_const(c, (int64_t)(((uint64_t)a << b) & ((UINT64_C(1) << bits) - 1)));
 }
 
+/* ---- contents of floats: one element, of operators that sizes are computed with */
+
+static double real_add(double a, double b) { return a + b; }
+static double real_sub(double a, double b) { return a - b; }
+static double real_mul(double a, double b) { return a * b; }
+static double real_div(double a, double b) { return a / b; }
+static double real_neg(double a, double b) { (void)b; return -a; }
+static double real_abs(double a, double b) { (void)b; return fabs(a); }
+static double real_floor(double a, double b) { (void)b; return floor(a); }
+static double real_ceil(double a, double b) { (void)b; return ceil(a); }
+static double real_round(double a, double b) { (void)b; return rint(a); }
+static double real_relu(double a, double b) { (void)b; return a < 0 ? 0 : a; }
+static double real_sqrt(double a, double b) { (void)b; return sqrt(a); }
+static double real_reciprocal(double a, double b) { (void)b; return 1 / a; }
+
 /* ---- the operators */
 
 #define SOFTPLUS "(fmax$(a, 0.0$) + log1p$(exp$(-fabs$(a))))"
 static const Formula formulas[] = {
-    { .name = "Add", .floats = "a + b", .fold = fold_add },
-    { .name = "Sub", .floats = "a - b", .fold = fold_sub },
-    { .name = "Mul", .floats = "a * b", .fold = fold_mul },
-    { .name = "Div", .make = div_text, .fold = fold_div },
+    { .name = "Add", .floats = "a + b", .real = real_add, .fold = fold_add },
+    { .name = "Sub", .floats = "a - b", .real = real_sub, .fold = fold_sub },
+    { .name = "Mul", .floats = "a * b", .real = real_mul, .fold = fold_mul },
+    { .name = "Div", .make = div_text, .fold = fold_div, .real = real_div },
     { .name = "Mod", .make = mod_text, .fold = fold_mod },
     { .name = "Pow", .make = pow_text },
-    { .name = "Neg", .floats = "-a", .ints = "0 - a", .fold = fold_neg },
-    { .name = "Abs", .floats = "fabs$(a)", .ints = "(a < 0 ? 0 - a : a)", .fold = fold_abs },
+    { .name = "Neg", .floats = "-a", .real = real_neg, .ints = "0 - a", .fold = fold_neg },
+    { .name = "Abs", .floats = "fabs$(a)", .real = real_abs, .ints = "(a < 0 ? 0 - a : a)", .fold = fold_abs },
     { .name = "Sign", .floats = "(a > 0 ? 1.0$ : a < 0 ? -1.0$ : a * 0.0$)", .ints = "(a > 0) - (a < 0)" },
-    { .name = "Sqrt", .floats = "sqrt$(a)" },
-    { .name = "Reciprocal", .floats = "1.0$ / a" },
+    { .name = "Sqrt", .floats = "sqrt$(a)", .real = real_sqrt },
+    { .name = "Reciprocal", .floats = "1.0$ / a", .real = real_reciprocal },
     { .name = "Exp", .floats = "exp$(a)" },
     { .name = "Log", .floats = "log$(a)" },
     { .name = "Erf", .floats = "erf$(a)" },
@@ -529,11 +546,11 @@ static const Formula formulas[] = {
     { .name = "Asinh", .floats = "asinh$(a)" },
     { .name = "Acosh", .floats = "acosh$(a)" },
     { .name = "Atanh", .floats = "atanh$(a)" },
-    { .name = "Floor", .floats = "floor$(a)" },
-    { .name = "Ceil", .floats = "ceil$(a)" },
-    { .name = "Round", .floats = "rint$(a)" },
+    { .name = "Floor", .floats = "floor$(a)", .real = real_floor },
+    { .name = "Ceil", .floats = "ceil$(a)", .real = real_ceil },
+    { .name = "Round", .floats = "rint$(a)", .real = real_round },
     { .name = "Sigmoid", .floats = "1.0$ / (1.0$ + exp$(-a))" },
-    { .name = "Relu", .floats = "(a < 0 ? 0 : a)" }, /* keeps NaN */
+    { .name = "Relu", .floats = "(a < 0 ? 0 : a)", .real = real_relu }, /* keeps NaN */
     { .name = "LeakyRelu", .floats = "(a < 0 ? @alpha * a : a)" },
     { .name = "PRelu", .floats = "(a < 0 ? a * b : a)" },
     { .name = "ThresholdedRelu", .floats = "(a > @alpha ? a : 0)" },
@@ -594,21 +611,76 @@ static const char *pointwise_expr(Compilation *c, const Node *n)
 /* ---- contents: all elements */
 
 typedef struct Operand {
-    const Dim *elements;        /* NULL: not known */
+    const Dim *elements;        /* of integers; NULL: not known */
+    const double *reals;        /* of floats */
     int64_t stride[MAX_RANK];   /* by output axis; 0 where it is repeated */
 } Operand;
 
-static bool operand_read(Compilation *c, const Value *v, int rank, Operand *o)
+static void operand_read(Compilation *c, const Value *v, int rank, Operand *o)
 {
     int64_t dims[MAX_RANK], stride[MAX_RANK], count;
-    Dim *in;
+    Dim *in = NULL;
     int have;
     memset(o, 0, sizeof *o);
-    if (!value_dims(c, v, &in, &have) || !shape_numbers(c, v, dims, &count) || v->rank > rank) return true;
+    if (!(dtype_is_float(v->dtype) ? value_floats(c, v, &o->reals, &have) : value_dims(c, v, &in, &have))) return;
+    if (!shape_numbers(c, v, dims, &count) || v->rank > rank) return;
     o->elements = in;
     row_major(dims, v->rank, stride);
     for (int i = 0; i < v->rank; i++) o->stride[rank - v->rank + i] = dims[i] == 1 ? 0 : stride[i];
-    return true;
+}
+
+/* Where the operand's element for element E of an output of DIMS lies. */
+static int64_t operand_at(const Operand *o, int64_t e, const int64_t *dims, const int64_t *place, int rank)
+{
+    int64_t at = 0;
+    for (int k = 0; k < rank; k++) at += e / place[k] % dims[k] * o->stride[k];
+    return at;
+}
+
+static double rounded(DType t, double v)
+{
+    return t == DT_F32 ? (double)(float)v : v;
+}
+
+/* Sums, products, quotients and roots of f32, computed in double and rounded, are those of f32. */
+static void real_contents(Compilation *c, Node *n, double (*real)(double, double))
+{
+    Value *y = node_output(c, n, 0);
+    int64_t total, elements, dims[MAX_RANK], place[MAX_RANK];
+    double *out = n->input_count <= 2 ? floats_begin(c, y, &total) : NULL;
+    Operand operand[2] = { 0 };
+    if (!out || !shape_numbers(c, y, dims, &elements)) return;
+    for (int i = 0; i < n->input_count; i++) {
+        operand_read(c, node_input(c, n, i), y->rank, &operand[i]);
+        if (!operand[i].reals) return;
+    }
+    row_major(dims, y->rank, place);
+    for (int64_t e = 0; e < total; e++) {
+        double in[2] = { 0, 0 };
+        for (int i = 0; i < n->input_count; i++) in[i] = operand[i].reals[operand_at(&operand[i], e, dims, place, y->rank)];
+        out[e] = rounded(y->dtype, real(in[0], in[1]));
+    }
+    y->floats = out;
+}
+
+/* Cast and CastLike where floats are on one side, or both. */
+static void cast_real_contents(Compilation *c, Node *n)
+{
+    Value *y = node_output(c, n, 0);
+    int64_t total, v;
+    Dim *ints = contents_begin(c, y, &total);
+    double *floats = ints ? NULL : floats_begin(c, y, &total);
+    Operand x;
+    operand_read(c, node_input(c, n, 0), MAX_RANK, &x);
+    if ((!ints && !floats) || (ints && !x.reals) || (ints && y->dtype != DT_BOOL && y->dtype != DT_I64 && y->dtype != DT_I32)) return;
+    for (int64_t e = 0; e < total; e++) {
+        if (ints && fabs(x.reals[e]) < INT32_MAX) ints[e] = dim_const(c, y->dtype == DT_BOOL ? x.reals[e] != 0 : (int64_t)x.reals[e]);
+        else if (floats && x.reals) floats[e] = rounded(y->dtype, x.reals[e]);
+        else if (floats && x.elements && dim_is_const(c, dim_resolve(c, x.elements[e]), &v)) floats[e] = rounded(y->dtype, (double)v);
+        else return;
+    }
+    if (ints) contents_finish(c, y, ints, total);
+    else y->floats = floats;
 }
 
 /* Where may know its result without all of its operands; others need all. */
@@ -616,22 +688,22 @@ static void pointwise_contents(Compilation *c, Node *n)
 {
     const Formula *f = formula_of(n);
     Value *y = node_output(c, n, 0);
+    if (f->real && dtype_is_float(y->dtype)) real_contents(c, n, f->real);
+    if (f->fold == fold_cast && (dtype_is_float(y->dtype) || dtype_is_float(input_type(c, n, 0)))) cast_real_contents(c, n);
     int64_t total, elements, dims[MAX_RANK], place[MAX_RANK];
     int count = !strcmp(f->name, "CastLike") ? 1 : n->input_count;
     Dim *out = f->fold && count > 0 && count <= MAX_RANK ? contents_begin(c, y, &total) : NULL, in[MAX_RANK];
     Operand operand[MAX_RANK];
     if (!out || !shape_numbers(c, y, dims, &elements)) return;
     for (int i = 0; i < count; i++) {
-        if (!node_input(c, n, i) || !operand_read(c, node_input(c, n, i), y->rank, &operand[i])) return;
+        if (!node_input(c, n, i)) return;
+        operand_read(c, node_input(c, n, i), y->rank, &operand[i]);
         if (!operand[i].elements && f->fold != fold_where) return;
     }
     row_major(dims, y->rank, place);
     for (int64_t e = 0; e < total; e++) {
-        for (int i = 0; i < count; i++) {
-            int64_t at = 0;
-            for (int k = 0; k < y->rank; k++) at += e / place[k] % dims[k] * operand[i].stride[k];
-            in[i] = operand[i].elements ? operand[i].elements[at] : 0;
-        }
+        for (int i = 0; i < count; i++)
+            in[i] = operand[i].elements ? operand[i].elements[operand_at(&operand[i], e, dims, place, y->rank)] : 0;
         out[e] = f->fold(c, n, in, count);
         if (!out[e]) return;
     }

@@ -145,10 +145,19 @@ void row_major(const int64_t *dims, int rank, int64_t *stride)
     }
 }
 
+double *floats_begin(Compilation *c, const Value *v, int64_t *count)
+{
+    int64_t dims[MAX_RANK];
+    if (!v || (v->dtype != DT_F32 && v->dtype != DT_F64)) return NULL;
+    return shape_numbers(c, v, dims, count) && *count <= MAX_CONTENTS ? NEW_ARRAY(c, double, *count + 1) : NULL;
+}
+
 void contents_same(Compilation *c, const Value *from, Value *to)
 {
     int64_t count;
     int have;
+    const double *reals;
+    if (floats_begin(c, to, &count) && value_floats(c, from, &reals, &have) && have == count) to->floats = reals;
     Dim *in, *out = contents_begin(c, to, &count);
     if (!out || !value_dims(c, from, &in, &have) || have != count) return;
     for (int64_t i = 0; i < count; i++) out[i] = in[i];
@@ -159,16 +168,21 @@ void contents_strided(Compilation *c, const Value *from, Value *to, int64_t offs
 {
     int64_t count, dims[MAX_RANK], place[MAX_RANK], elements;
     int have;
-    Dim *in, *out = contents_begin(c, to, &count);
-    if (!out || !value_dims(c, from, &in, &have) || !shape_numbers(c, to, dims, &elements)) return;
+    Dim *in = NULL, *out = contents_begin(c, to, &count);
+    const double *reals = NULL;
+    double *floats = out ? NULL : floats_begin(c, to, &count);
+    if (!out && !floats) return;
+    if (!(out ? value_dims(c, from, &in, &have) : value_floats(c, from, &reals, &have)) || !shape_numbers(c, to, dims, &elements)) return;
     row_major(dims, to->rank, place);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = offset;
         for (int k = 0; k < to->rank; k++) at += i / place[k] % dims[k] * stride[k];
         if (at < 0 || at >= have) return;
-        out[i] = in[at];
+        if (out) out[i] = in[at];
+        else floats[i] = reals[at];
     }
-    contents_finish(c, to, out, count);
+    if (out) contents_finish(c, to, out, count);
+    else to->floats = floats;
 }
 
 static void contents_first(Compilation *c, Node *n)
@@ -656,10 +670,12 @@ static Dim range_count(Compilation *c, Dim start, Dim limit, Dim delta)
     return hi <= 0 ? dim_const(c, 0) : dim_op(c, DIM_MAX, span, dim_const(c, 0));
 }
 
-static bool scalar_float(const Value *v, double *out)
+static bool scalar_float(Compilation *c, const Value *v, double *out)
 {
-    if (!v->data || !v->data->bytes) return false;
-    *out = data_float(v, 0);
+    const double *reals;
+    int count;
+    if (!value_floats(c, v, &reals, &count) || count != 1) return false;
+    *out = reals[0];
     return true;
 }
 
@@ -672,7 +688,7 @@ static bool range_shape(Compilation *c, Node *n)
     for (int i = 0; i < 3; i++) {
         in[i] = node_input(c, n, i);
         ints = ints && scalar_dim(c, in[i], &part[i]);
-        floats = floats && dtype_is_float(in[i]->dtype) && scalar_float(in[i], &f[i]);
+        floats = floats && scalar_float(c, in[i], &f[i]);
     }
     if (ints) {
         if (dim_is(c, part[2], 0)) {
