@@ -626,6 +626,18 @@ static void fill_contents(Compilation *c, Node *n)
 }
 
 /* One element that all indices see, or without the attribute a kernel that writes zeros. */
+/* All elements of output I become VALUE. */
+static void fill_launch(Lower *l, Node *n, int i, const char *value)
+{
+    const View out = lower_output(l, n, i);
+    if (lower_upper(l, dims_product(lower_compilation(l), out.rank, out.dims)) == 0) return;
+    Kernel *k = kernel_begin(l, n, "copy");
+    kernel_out(k, "Y", out);
+    kernel_text(k, "VALUE", value);
+    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
+    launch_elements(l, k, &out, NULL);
+}
+
 static void fill_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
@@ -637,13 +649,7 @@ static void fill_lower(Lower *l, Node *n)
         lower_set_view(l, n, 0, v);
         return;
     }
-    View out = lower_output(l, n, 0);
-    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "copy");
-    kernel_out(k, "Y", out);
-    kernel_text(k, "VALUE", "0");
-    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
-    launch_elements(l, k, &out, NULL);
+    fill_launch(l, n, 0, "0");
 }
 
 /* ---- Range */
@@ -724,29 +730,33 @@ static const char *range_expr(Compilation *c, const Node *n)
     }
 }
 
-/* ---- Dropout in inference */
+/* ---- Dropout: nothing is dropped in inference, nor at a ratio of 0 */
 
 static bool dropout_shape(Compilation *c, Node *n)
 {
     const Value *x = node_input(c, n, 0);
-    return shape_same(c, n) && output_set(c, n, 1, DT_BOOL, x->rank, x->dims);
+    return shape_same(c, n) && output_set(c, n, 1, n->op->since < 10 ? x->dtype : DT_BOOL, x->rank, x->dims);
+}
+
+static bool drops(Compilation *c, const Node *n)
+{
+    int64_t *training;
+    const double *ratio;
+    int count;
+    if (n->op->since < 12 || !node_input(c, n, 2)) return false;
+    if (value_ints(c, node_input(c, n, 2), &training, &count) && count == 1 && !training[0]) return false;
+    return !(node_input(c, n, 1) && value_floats(c, node_input(c, n, 1), &ratio, &count) && count == 1 && ratio[0] == 0);
 }
 
 static void dropout_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
-    int64_t *training;
-    int count;
-    if (n->op->since >= 12 && node_input(c, n, 2)
-        && (!value_ints(c, node_input(c, n, 2), &training, &count) || count != 1 || training[0])) {
+    if (drops(c, n)) {
         node_error(c, n, "training mode is not supported");
         return;
     }
-    if (node_output(c, n, 1) && node_output(c, n, 1)->uses) {
-        node_error(c, n, "the mask output is not supported");
-        return;
-    }
-    lower_same(l, n);
+    if (node_output(c, n, 1) && node_output(c, n, 1)->uses) fill_launch(l, n, 1, "1");
+    if (node_output(c, n, 0) && node_output(c, n, 0)->uses) lower_same(l, n);
 }
 
 #define ANY "T=" TYPES_ANY
@@ -790,7 +800,9 @@ static const OpRow rows[] = {
       .facts = OP_POINTWISE | OP_SHAPE, .shape = range_shape, .contents = range_contents, .expr_fn = range_expr },
     { .name = "Range", .since = 27, .schema = "start:T, limit:T, delta:T -> output:T ; stash_type:int=1 | T=" TYPES_FLOAT " i16 i32 i64",
       .facts = OP_POINTWISE | OP_SHAPE, .shape = range_shape, .contents = range_contents, .expr_fn = range_expr },
-    { .name = "Dropout", .since = 7, .schema = "data:T -> output:T, mask:bool? ; ratio:float=0.5 | T=" TYPES_FLOAT,
+    { .name = "Dropout", .since = 7, .schema = "data:T -> output:T, mask:T? ; ratio:float=0.5 | T=" TYPES_FLOAT,
+      .facts = OP_VIEW, .shape = dropout_shape, .lower = dropout_lower },
+    { .name = "Dropout", .since = 10, .schema = "data:T -> output:T, mask:bool? ; ratio:float=0.5 | T=" TYPES_FLOAT,
       .facts = OP_VIEW, .shape = dropout_shape, .lower = dropout_lower },
     { .name = "Dropout", .since = 12,
       .schema = "data:T, ratio:R?, training_mode:bool? -> output:T, mask:bool? ; seed:int? | T=" TYPES_FLOAT ", R=" TYPES_FLOAT,
