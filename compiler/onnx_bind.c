@@ -89,7 +89,19 @@ static bool fits(Compilation *c, const Value *input, const Value *tensor)
 
 /* ---- sequences and optionals */
 
-/* The sequence's tensors as values of the main graph, in the input's list. */
+/* A tensor in the list as a value of the main graph, NAME; TYPE: the declared one, or DT_NONE. 0 after an error. */
+static uint32_t add_item(Reader *r, const Bind *b, const char *name, DType type, const TensorProto *t)
+{
+    Compilation *c = r->c;
+    const uint32_t item = add_tensor(r, &c->graph, name, t, b->place);
+    if (!item || !type || c->graph.values[item].dtype == type)
+        return item;
+    diag_error(c, b->place, "'%s' is not of the input's type; expected %s, found %s", name, dtype_name(type),
+               dtype_name(c->graph.values[item].dtype));
+    return 0;
+}
+
+/* The sequence's tensors, in the input's list. */
 static bool bind_sequence(Reader *r, const Bind *b, List *list, DType type, const Onnx__SequenceProto *p)
 {
     Compilation *c = r->c;
@@ -100,15 +112,9 @@ static bool bind_sequence(Reader *r, const Bind *b, List *list, DType type, cons
     list->count = (int)p->n_tensor_values;
     list->items = NEW_ARRAY(c, uint32_t, list->count + 1);
     for (int i = 0; i < list->count; i++) {
-        const uint32_t item = add_tensor(r, &c->graph, arena_text(&c->arena, "%s[%d]", b->input, i), p->tensor_values[i], b->place);
-        if (!item)
+        list->items[i] = add_item(r, b, arena_text(&c->arena, "%s[%d]", b->input, i), type, p->tensor_values[i]);
+        if (!list->items[i])
             return false;
-        if (type && c->graph.values[item].dtype != type) {
-            diag_error(c, b->place, "tensor %d of the sequence is not of the input's type; expected %s, found %s", i, dtype_name(type),
-                       dtype_name(c->graph.values[item].dtype));
-            return false;
-        }
-        list->items[i] = item;
     }
     return true;
 }
@@ -124,7 +130,7 @@ static bool bind_optional(Reader *r, const Bind *b, List *list, DType type, cons
     list->count = p->tensor_value || p->sequence_value;
     list->items = NEW(c, uint32_t);
     if (p->tensor_value)
-        list->items[0] = add_tensor(r, &c->graph, arena_text(&c->arena, "%s[0]", b->input), p->tensor_value, b->place);
+        list->items[0] = add_item(r, b, arena_text(&c->arena, "%s[0]", b->input), type, p->tensor_value);
     if (!p->sequence_value)
         return !list->count || list->items[0];
     List *inner = NEW(c, List);
@@ -213,6 +219,7 @@ bool binds_apply(Compilation *c)
     for (int i = 0; i < c->options.bind_count; i++)
         if (!bind_overridden(c, i + 1, c->options.binds[i].input))
             (void)bind_input(c, &c->options.binds[i]);
-    refuse_unbound(c);
+    if (!diag_failed(c))
+        refuse_unbound(c);
     return !diag_failed(c);
 }
