@@ -664,51 +664,6 @@ static void pad_lower(Lower *l, Node *n)
     launch_elements(l, k, &out, NULL);
 }
 
-/* ---- CumSum */
-
-static bool cumsum_axis(Compilation *c, Node *n, int rank, int *axis)
-{
-    int64_t *list;
-    int count;
-    if (!value_ints(c, node_input(c, n, 1), &list, &count) || count != 1) {
-        node_error(c, n, "the axis is not known when compiling");
-        return false;
-    }
-    *axis = axis_normal(c, n, list[0], rank);
-    return *axis >= 0;
-}
-
-static bool cumsum_shape(Compilation *c, Node *n)
-{
-    int axis;
-    if (node_input(c, n, 0)->rank >= 0 && !cumsum_axis(c, n, node_input(c, n, 0)->rank, &axis)) return false;
-    return shape_same(c, n);
-}
-
-static void cumsum_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    View x = lower_input(l, n, 0), out = lower_output(l, n, 0), lines = out;
-    int axis, reverse = attr_int(n, "reverse") != 0;
-    if (!cumsum_axis(c, n, x.rank, &axis)) return;
-    lines.dims[axis] = dim_const(c, 1);
-    Dim count = dims_product(c, lines.rank, lines.dims);
-    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "cumsum");
-    kernel_in(k, "X", x);
-    kernel_out(k, "Y", out);
-    const char *end = reverse ? arena_text(&c->arena, " + ((X_D%d) - 1)", axis) : " + (idx)0";
-    kernel_text(k, "SOURCE", arena_text(&c->arena, "%s%s * X_S%d", index_at(l, "X", x.rank, "i"), end, axis));
-    kernel_text(k, "TARGET", arena_text(&c->arena, "%s%s * Y_S%d", index_at(l, "Y", out.rank, "i"), end, axis));
-    kernel_dim(k, "STEPS", x.dims[axis]);
-    kernel_int(k, "STEP_X", reverse ? -x.stride[axis] : x.stride[axis]);
-    kernel_int(k, "STEP_Y", reverse ? -out.stride[axis] : out.stride[axis]);
-    kernel_int(k, "EXCLUSIVE", attr_int(n, "exclusive") != 0);
-    kernel_dim(k, "COUNT", count);
-    kernel_text(k, "INDEX", index_split(l, lines.rank, lines.dims, "i"));
-    kernel_launch(k, grid_for(lower_upper(l, count), 64), 1, 1, 64);
-}
-
 /* ---- Trilu */
 
 static bool trilu_shape(Compilation *c, Node *n)
@@ -759,8 +714,6 @@ static const OpRow rows[] = {
     { .name = "Pad", .since = 18,
       .schema = "data:T, pads:i64, constant_value:T?, axes:I? -> output:T ; mode:string=constant" INDEXED,
       .shape = pad_shape, .lower = pad_lower },
-    { .name = "CumSum", .since = 11, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
-      ", I=i64 i32", .shape = cumsum_shape, .lower = cumsum_lower },
     { .name = "Trilu", .since = 14, .schema = "input:T, k:i64? -> output:T ; upper:int=1 | " ANY, .facts = OP_POINTWISE,
       .shape = trilu_shape, .expr_fn = trilu_expr },
 };

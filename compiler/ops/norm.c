@@ -205,22 +205,12 @@ static bool softmax_shape(Compilation *c, Node *n)
     return output_set(c, n, 0, x->dtype, x->rank, x->dims);
 }
 
-/* The axes in the order rows, columns. Returns the count of those that make rows. */
-static int softmax_order(int axis, int rank, bool alone, int *order)
-{
-    int rows = 0;
-    for (int i = 0; i < rank; i++)
-        if (alone ? i != axis : i < axis) order[rows++] = i;
-    for (int i = axis, k = rows; k < rank; i++) order[k++] = i;
-    return rows;
-}
-
 void softmax_launch(Lower *l, const Node *n, View from, View to, int axis, int form)
 {
     Compilation *c = lower_compilation(l);
     int order[MAX_RANK];
     const bool wide = from.store == DT_F64;
-    const int row_axes = softmax_order(axis, from.rank, form & SOFTMAX_ALONE, order);
+    const int row_axes = rows_around(axis, from.rank, form & SOFTMAX_ALONE, order);
     const View x = rows_order(&from, order, from.rank), y = rows_order(&to, order, to.rank);
     const Dim rows = rows_count(c, &x, 0, row_axes), columns = rows_count(c, &x, row_axes, x.rank);
     if (lower_upper(l, rows) == 0 || lower_upper(l, columns) == 0) return;

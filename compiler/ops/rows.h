@@ -33,6 +33,17 @@ static inline View rows_order(const View *v, const int *axes, int count)
     return out;
 }
 
+/* The axes of a tensor in the order rows, columns: columns are AXIS and those behind it, or (ALONE) that axis only. Returns the
+ * count of those that make rows. */
+static inline int rows_around(int axis, int rank, bool alone, int *order)
+{
+    int rows = 0;
+    for (int i = 0; i < rank; i++)
+        if (alone ? i != axis : i < axis) order[rows++] = i;
+    for (int i = axis, k = rows; k < rank; i++) order[k++] = i;
+    return rows;
+}
+
 /* Whether axis OUTER steps over exactly the whole of axis INNER, so that both count as one. */
 static inline bool rows_adjoin(Compilation *c, const View *v, int outer, int inner)
 {
