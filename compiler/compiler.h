@@ -278,7 +278,7 @@ bool node_resolve(Compilation *c, Node *n); /* sets op, puts attributes in schem
 bool node_check_types(Compilation *c, Node *n);
 void ops_print(FILE *out); /* --ops: the support table, one line a row: domain name since dtypes file */
 
-/* Shape helpers (compiler/ops/shape.c) */
+/* Shape helpers (compiler/ops/rules.c) */
 bool shape_same(Compilation *c, Node *n);       /* output 0 like input 0, all */
 bool shape_broadcast(Compilation *c, Node *n);  /* output 0 = broadcast of all inputs; dtype of the schema's class */
 bool shape_broadcast_bool(Compilation *c, Node *n); /* the same, output bool */

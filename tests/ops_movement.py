@@ -1,4 +1,4 @@
-"""ops_movement.py - cases for compiler/ops/movement.c."""
+"""ops_movement.py - cases for compiler/ops/movement.c and gather.c."""
 import numpy as np
 
 from op_models import Case, Const, random

@@ -1,4 +1,4 @@
-"""ops_shape.py - cases for compiler/ops/shape.c."""
+"""ops_shape.py - cases for compiler/ops/shape.c and fill.c."""
 import numpy as np
 
 from op_models import Case, Const, random

@@ -1,7 +1,7 @@
 /* sequence.c - sequences and optionals: lists of values whose length is known when compiling. No kernel ever sees one: each
  * node is resolved to the values that it names, and the plain nodes that make them (expand.h). Identity takes lists too
  * (shape.c), If and Loop pass them on (control.c). A graph input of such a type is bound (onnx_bind.c), a graph output
- * becomes one output for each value in it (list_outputs). */
+ * becomes one output for each value in it (lists_end). */
 #include "expand.h"
 #include "ops/ops.h"
 
