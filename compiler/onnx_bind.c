@@ -106,7 +106,8 @@ static bool bind_sequence(Reader *r, const Bind *b, List *list, DType type, cons
 {
     Compilation *c = r->c;
     if (p->n_sequence_values || p->n_tensor_values > MAX_LIST) {
-        diag_error(c, b->place, p->n_sequence_values ? "a sequence of sequences is not supported" : "the sequence holds more than %d tensors", MAX_LIST);
+        diag_error(c, b->place, p->n_sequence_values ? "a sequence of sequences is not supported"
+                                                     : "the sequence holds more than %d tensors", MAX_LIST);
         return false;
     }
     list->count = (int)p->n_tensor_values;

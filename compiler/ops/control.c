@@ -260,7 +260,8 @@ static bool expand_loop(Expansion *e)
     const Value *limit = node_input(e->c, &e->node, 0), *condition = node_input(e->c, &e->node, 1);
     if (!loop_shape(e, &s)) return false;
     bool known = !condition || (value_ints(e->c, condition, &starts, &count) && count == 1);
-    if (!known || !always_goes_on(s.body)) return expand_refuse(e, "its condition depends on data; loops that end on data are not supported");
+    if (!known || !always_goes_on(s.body))
+        return expand_refuse(e, "its condition depends on data; loops that end on data are not supported");
     if (condition && !starts[0]) return unroll(e, &s, 0);
     if (!limit || !value_dims(e->c, limit, &dims, &count) || count != 1) return expand_refuse(e, "its trip count depends on data");
     Dim d = dim_resolve(e->c, dims[0]);

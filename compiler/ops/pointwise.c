@@ -3,7 +3,6 @@
 #include "ops/formula.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- texts */

@@ -111,12 +111,16 @@ static bool expand_concat(Expansion *e)
 
 /* ---- SplitToSequence */
 
+/* As expand_refuse, for rules that count. */
+#define REFUSE_COUNT(...) (expand_refuse(__VA_ARGS__), -1)
+
 /* The lengths that a vector gives; the axis is as long as they are together. Their count, -1 after an error. */
 static int listed_lengths(Expansion *e, Dim extent, int64_t *parts, int count)
 {
     int64_t sum = 0;
     for (int i = 0; i < count; i++) {
-        if (parts[i] < 0 || parts[i] > INT32_MAX) return expand_refuse(e, "split[%d] is %lld, which is out of range", i, (long long)parts[i]), -1;
+        if (parts[i] < 0 || parts[i] > INT32_MAX)
+            return REFUSE_COUNT(e, "split[%d] is %lld, which is out of range", i, (long long)parts[i]);
         sum += parts[i];
     }
     const Node *n = count ? &e->c->graph.nodes[e->at] : NULL; /* nothing takes the node's place otherwise */
@@ -128,10 +132,11 @@ static int even_lengths(Expansion *e, Dim extent, int64_t each, int64_t **parts)
 {
     int64_t length;
     if (!extent || !dim_is_const(e->c, dim_resolve(e->c, extent), &length))
-        return expand_refuse(e, "the extent of its axis is not known when compiling, so neither is the sequence's length"), -1;
-    if (each < 1) return expand_refuse(e, "split is %lld; expected 1 or more", (long long)each), -1;
+        return REFUSE_COUNT(e, "the extent of its axis is not known when compiling, so neither is the sequence's length");
+    if (each < 1) return REFUSE_COUNT(e, "split is %lld; expected 1 or more", (long long)each);
     const int64_t count = length / each + (length % each != 0);
-    if (count > MAX_LIST) return expand_refuse(e, "the sequence would hold %lld values; expected at most %d", (long long)count, MAX_LIST), -1;
+    if (count > MAX_LIST)
+        return REFUSE_COUNT(e, "the sequence would hold %lld values; expected at most %d", (long long)count, MAX_LIST);
     *parts = NEW_ARRAY(e->c, int64_t, count + 1);
     for (int64_t i = 0; i < count; i++) (*parts)[i] = i + 1 < count ? each : length - i * each;
     return (int)count;
@@ -143,7 +148,7 @@ static int split_lengths(Expansion *e, Dim extent, int64_t **parts)
     int count;
     if (!split) return even_lengths(e, extent, 1, parts);
     if (!value_ints(e->c, split, parts, &count))
-        return expand_refuse(e, "split '%s' is not known when compiling; make it a constant, or bind it (--bind)", split->name), -1;
+        return REFUSE_COUNT(e, "split '%s' is not known when compiling; make it a constant, or bind it (--bind)", split->name);
     return split->rank ? listed_lengths(e, extent, *parts, count) : even_lengths(e, extent, **parts, parts);
 }
 
