@@ -109,8 +109,9 @@ static bool attention_supported(Compilation *c, const Node *n)
 {
     const Value *length = node_input(c, n, 6);
     int64_t heads, kv_heads;
-    if (has_output(n, 3)) {
-        node_error(c, n, "output qk_matmul_output is not supported");
+    const int64_t mode = attr_int(n, "qk_matmul_output_mode");
+    if (has_output(n, 3) && (mode < 0 || mode > 3)) {
+        node_error(c, n, "qk_matmul_output_mode is %lld; expected 0 to 3", (long long)mode);
         return false;
     }
     if (length && (node_input(c, n, 4) || has_output(n, 1))) {
@@ -143,7 +144,9 @@ static bool attention_shape(Compilation *c, Node *n)
     const Dim key[4] = {z.batch, z.kv_heads, z.total, z.head}, value[4] = {z.batch, z.kv_heads, z.total, z.vhead};
     if (!output_set(c, n, 0, q->dtype, z.flat ? 3 : 4, z.flat ? flat : deep)) return false;
     if (has_output(n, 1) && !output_set(c, n, 1, node_input(c, n, 1)->dtype, 4, key)) return false;
-    return !has_output(n, 2) || output_set(c, n, 2, node_input(c, n, 2)->dtype, 4, value);
+    if (has_output(n, 2) && !output_set(c, n, 2, node_input(c, n, 2)->dtype, 4, value)) return false;
+    const Dim scores[4] = {z.batch, z.q_heads, z.rows, z.total};
+    return !has_output(n, 3) || output_set(c, n, 3, q->dtype, 4, scores);
 }
 
 /* Appends the new keys and values to their caches; K and V become the caches. */
@@ -204,6 +207,7 @@ static void attention_lower(Lower *l, Node *n)
     a.scale = attr_given(n, "scale") ? attr_float(n, "scale") : 1.0 / sqrt((double)head);
     a.softcap = attr_float(n, "softcap");
     attend(l, n, &a);
+    if (has_output(n, 3)) attend_scores(l, n, &a, lower_output(l, n, 3), (int)attr_int(n, "qk_matmul_output_mode"));
 }
 
 static int attention_inplace(Compilation *c, const Node *n, int output, int *axis, bool *append)

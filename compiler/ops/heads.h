@@ -30,6 +30,9 @@ typedef struct Attend {
     double scale, softcap; /* softcap 0: none */
 } Attend;
 void attend(Lower *l, const Node *n, const Attend *a);
+/* What attention computes on its way, into TO [B, Hq, S, keys]: STAGE 0 the scaled product of queries and keys, 1 that capped, 2 with
+ * the mask, 3 its softmax. */
+void attend_scores(Lower *l, const Node *n, const Attend *a, View to, int stage);
 
 /* Whether the rank of an input is not known yet. */
 bool heads_unranked(Compilation *c, const Node *n);

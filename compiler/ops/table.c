@@ -9,7 +9,9 @@ extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_no
     ops_gqa, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
     ops_rnn, ops_einsum, ops_signal, ops_loss, ops_scatter, ops_lines, ops_random, ops_extent, ops_nms, ops_unique,
     ops_pool, ops_conv_transpose, ops_resize, ops_sample, ops_rearrange, ops_normalise,
-    ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast;
+    ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast, ops_sequence, ops_flex_attention,
+    ops_logic, ops_cast,
+    ops_fill, ops_gather;
 
 static const OpFamily *const families[] = {
     &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
@@ -18,6 +20,8 @@ static const OpFamily *const families[] = {
     &ops_rnn, &ops_einsum, &ops_signal, &ops_loss, &ops_scatter, &ops_lines, &ops_random, &ops_extent, &ops_nms, &ops_unique,
     &ops_pool, &ops_conv_transpose, &ops_resize, &ops_sample, &ops_rearrange, &ops_normalise,
     &ops_requantize, &ops_qmatmul, &ops_qlinear, &ops_qconv, &ops_inverse, &ops_bitcast,
+    &ops_sequence, &ops_flex_attention, &ops_logic, &ops_cast,
+    &ops_fill, &ops_gather,
 };
 
 static const char *plain_domain(const char *domain)
@@ -111,7 +115,7 @@ bool ops_report_missing(Compilation *c)
 
 static const char *kind_name(AttrKind kind)
 {
-    static const char *const names[] = {"nothing", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"};
+    static const char *const names[] = {"nothing", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph", "type"};
     return names[kind];
 }
 

@@ -10,6 +10,8 @@
  * Each plan is replayed twice, and before each time its outputs are filled with a pattern (another one the second time), so
  * what no kernel writes is seen. Plans run in child processes: on the host target one each, on a GPU as many as go well; one
  * that crashes, or takes longer than SECONDS (60) of processor time, costs no other plan its result. */
+#include "../read_file.h"
+
 #include <plan.h>
 
 #include <dlfcn.h>
@@ -70,24 +72,6 @@ static bool place_fill(void *place, int pattern, size_t bytes)
 
 /* ---- one plan */
 
-static void *read_file(const char *name, size_t *size)
-{
-    char path[LINE + 1100];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "rb");
-    if (!f) return NULL;
-    fseek(f, 0, SEEK_END);
-    *size = (size_t)ftell(f);
-    rewind(f);
-    void *data = malloc(*size + 1);
-    if (data && fread(data, 1, *size, f) != *size) {
-        free(data);
-        data = NULL;
-    }
-    fclose(f);
-    return data;
-}
-
 static bool plan_has_input(const plan *p, const char *name)
 {
     plan_tensor t;
@@ -102,7 +86,7 @@ static plan_status feed(Running *r, const Job *j)
     for (int i = 0; i < j->input_count; i++) {
         size_t size = 0;
         if (!plan_has_input(r->p, j->inputs[i].name)) continue;
-        void *data = read_file(j->inputs[i].file, &size);
+        void *data = read_file(folder, j->inputs[i].file, &size);
         if (!data) return PLAN_ERROR_FILE;
         const plan_status status = plan_session_write_input(r->s, "main", j->inputs[i].name, data, size);
         free(data);
