@@ -445,7 +445,7 @@ static const OpRow rows[] = {
      .schema = "input:T, position_ids:i64, cos_cache:T, sin_cache:T -> output:T ; "
                "interleaved:int=0, is_packed_batching:int=0, num_heads:int=0, rotary_embedding_dim:int=0, scale:float=1.0 | "
                "T=f32 f16 bf16",
-     .shape = rotary_shape, .lower = rotary_lower},
+     .shape = rotary_shape, .lower = rotary_lower, .note = "not: is_packed_batching, scale"},
     {.domain = "", .name = "TensorScatter", .since = 24, .facts = OP_APPEND,
      .schema = "past_cache:T, update:T, write_indices:i64? -> present_cache:T ; axis:int=-2, mode:string=linear | "
                "T=f32 f16 bf16 f64 i8 u8 i16 u16 i32 i64 u32 u64 bool",
