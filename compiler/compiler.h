@@ -386,6 +386,8 @@ void kernel_int(Kernel *k, const char *name, int64_t v);
 void kernel_float(Kernel *k, const char *name, double v); /* exact: hexadecimal literal */
 void kernel_dim(Kernel *k, const char *name, Dim d);
 void kernel_text(Kernel *k, const char *name, const char *text);
+/* KEY: a C type in whose order values of T compare, when read in their compute type. */
+void kernel_key(Kernel *k, DType t);
 void kernel_bytes(Kernel *k, int64_t fixed, int64_t per_row); /* traffic, when not the sum of the operands */
 void kernel_label(Kernel *k, const char *label);              /* default: the node's name */
 void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, int block);
