@@ -251,7 +251,7 @@ def resize(d):
     if mode == "nearest":
         attrs["nearest_mode"] = d.pick(("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
     if scaled:
-        return Drawn("Resize", [x, None, const([1, 1, d.pick((0.5, 2, 1.5)), d.pick((0.6, 2, 3))], np.float32)], attrs, opset=19, fixed=(0,))
+        return Drawn("Resize", [x, None, const([1, 1, d.pick((0.5, 2, 1.5)), d.pick((0.75, 2, 3))], np.float32)], attrs, opset=19, fixed=(0,))
     return Drawn("Resize", [x, None, None, const(list(x.shape[:2]) + [1 + d.below(8), 1 + d.below(8)])], attrs, opset=19, fixed=(0,))
 
 
@@ -310,7 +310,7 @@ def qlinear_binary(op):
     def draw(d):
         a, b = d.broadcast(2, d.pick((np.uint8, np.int8)), 4)
         point = lambda s: [const(s, np.float32), const(2, a.dtype)]
-        return Drawn(op, [a] + point(0.3) + [b] + point(0.7) + point(1.1), opset=1, domain=MS)  # no sum lies between two integers
+        return Drawn(op, [a] + point(0.3) + [b] + point(0.7) + point(0.37), opset=1, domain=MS)  # no sum lies between two integers
     return draw
 
 
