@@ -13,6 +13,20 @@ def alpha(d):
     return {"alpha": 0.3}
 
 
+def with_oracle(drawn):
+    drawn.oracle = "reference"
+    return drawn
+
+
+def contrib(draw):
+    """The same in com.microsoft."""
+    def drawn_there(d):
+        drawn = draw(d)
+        drawn.domain, drawn.opset = c.MS, 1
+        return drawn
+    return drawn_there
+
+
 DRAWS = {
     **{op: c.unary(op) for op in ("Exp", "Erf", "Sin", "Cos", "Tanh", "Atan", "Sinh", "Cosh", "Ceil", "Floor", "Round", "Sigmoid", "Relu", "HardSigmoid",
                                   "HardSwish", "Selu", "Softplus", "Softsign", "Asinh", "Reciprocal", "Identity")},
@@ -48,16 +62,12 @@ DRAWS = {
     "Resize": m.resize, "Upsample": m.upsample, "GridSample": m.grid_sample, "AffineGrid": m.affine_grid,
     "RNN": m.recurrent("RNN", 1), "GRU": m.recurrent("GRU", 3), "LSTM": m.recurrent("LSTM", 4),
     "QuantizeLinear": m.quantize, "DequantizeLinear": m.dequantize, "DynamicQuantizeLinear": m.dynamic_quantize, "QLinearMatMul": m.qlinear_matmul,
+    **{"com.microsoft." + op: contrib(c.unary(op)) for op in ("Gelu", "QuickGelu")}, "com.microsoft.Trilu": contrib(m.trilu),
     "com.microsoft.BiasGelu": c.bias_gelu("BiasGelu"), "com.microsoft.FastGelu": c.bias_gelu("FastGelu"), "com.microsoft.FusedMatMul": c.fused_matmul,
     "com.microsoft.Inverse": c.inverse, "com.microsoft.QLinearAdd": m.qlinear_binary("QLinearAdd"), "com.microsoft.QLinearMul": m.qlinear_binary("QLinearMul"),
     "com.microsoft.SkipLayerNormalization": c.skip_norm("SkipLayerNormalization"),
     "com.microsoft.SkipSimplifiedLayerNormalization": c.skip_norm("SkipSimplifiedLayerNormalization"),
 }
-
-
-def with_oracle(drawn):
-    drawn.oracle = "reference"
-    return drawn
 
 
 VECTORS = "its dims are heads and blocks that hang together: the vectors of tests/ops_*.py"
@@ -71,4 +81,9 @@ EXEMPT = {
                                  "MaxUnpool", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "NonMaxSuppression", "RoiAlign", "TfIdfVectorizer",
                                  "CumProd", "QLinearConv")},
     **{op: VECTORS for op in ("Attention", "RotaryEmbedding", "CausalConvWithState", "LinearAttention")},
+    **{"com.microsoft." + op: VECTORS for op in (
+        "Attention", "BiasSoftmax", "CausalConvWithState", "DequantizeLinear", "DynamicQuantizeMatMul", "EmbedLayerNormalization", "FusedGemm",
+        "GatherBlockQuantized", "GroupQueryAttention", "LinearAttention", "MatMulIntegerToFloat", "MatMulNBits", "MoE", "MultiHeadAttention", "QGemm", "QLinearAveragePool",
+        "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuantizeLinear", "RotaryEmbedding",
+        "SimplifiedLayerNormalization", "TransposeMatMul")},
 }

@@ -24,6 +24,7 @@ from onnx import helper, save
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "conformance")]
 import run as conformance  # noqa: E402
+import support  # noqa: E402
 from op_models import tensor_type, to_proto  # noqa: E402
 from property_cases import Const, Draw  # noqa: E402
 from property_table import DRAWS, EXEMPT  # noqa: E402
@@ -232,9 +233,7 @@ def judge_all(arguments, ready, parts):
 
 def untested(build):
     """Operators of the support table that are neither drawn nor exempt."""
-    table = subprocess.run([os.path.join(build, "gcc-plan"), "--ops"], capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in table.splitlines()]
-    names = {words[1] for words in rows if words[0] == "ai.onnx" and words[2] != "none"}
+    names = {name if domain == "ai.onnx" else domain + "." + name for domain, name, _, _ in support.rows(build)}
     return ["%s: neither drawn nor exempt (tests/property_table.py)" % n for n in sorted(names - set(DRAWS) - set(EXEMPT))]
 
 

@@ -9,14 +9,14 @@
 #define MAX_ROWS 2048
 
 extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
-    ops_gqa, ops_mha, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
+    ops_gqa, ops_mha, ops_embed, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
     ops_rnn, ops_einsum, ops_signal, ops_loss, ops_scatter, ops_lines, ops_random, ops_extent, ops_nms, ops_unique,
     ops_pool, ops_conv_transpose, ops_resize, ops_sample, ops_rearrange, ops_normalise,
     ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast;
 
 static const OpFamily *const families[] = {
     &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
-    &ops_gqa, &ops_mha, &ops_recurrent, &ops_select, &ops_conv, &ops_moe,
+    &ops_gqa, &ops_mha, &ops_embed, &ops_recurrent, &ops_select, &ops_conv, &ops_moe,
     &ops_control,
     &ops_rnn, &ops_einsum, &ops_signal, &ops_loss, &ops_scatter, &ops_lines, &ops_random, &ops_extent, &ops_nms, &ops_unique,
     &ops_pool, &ops_conv_transpose, &ops_resize, &ops_sample, &ops_rearrange, &ops_normalise,
