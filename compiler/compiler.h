@@ -270,13 +270,14 @@ struct OpRow {
     /* Rows that look up a table: the input that is the table (rows along axis 0), and in *index the input that holds the
      * row numbers, or -1 when they are the positions of the tokens. -1: no table. */
     int (*lookup)(Compilation *c, const Node *n, int *index);
+    const char *note;     /* for --ops: what of the operator is refused; NULL: nothing */
 };
 /* Each family file exports one table; table.c lists them, and is the only other place that names a family. */
 typedef struct OpFamily { const OpRow *rows; int count; const char *file; } OpFamily;
 const OpRow *op_find(const char *domain, const char *name, int opset); /* newest row not newer than opset */
 bool node_resolve(Compilation *c, Node *n); /* sets op, puts attributes in schema order, checks counts and dtypes of known inputs */
 bool node_check_types(Compilation *c, Node *n);
-void ops_print(FILE *out); /* --ops: the support table, one line a row: domain name since dtypes file */
+void ops_print(FILE *out); /* --ops: the support table, a line a row, then the operators that are refused */
 
 /* Shape helpers (compiler/ops/rules.c) */
 bool shape_same(Compilation *c, Node *n);       /* output 0 like input 0, all */
@@ -405,6 +406,8 @@ void kernel_int(Kernel *k, const char *name, int64_t v);
 void kernel_float(Kernel *k, const char *name, double v); /* exact: hexadecimal literal */
 void kernel_dim(Kernel *k, const char *name, Dim d);
 void kernel_text(Kernel *k, const char *name, const char *text);
+/* KEY: a C type in whose order values of T compare, when read in their compute type. */
+void kernel_key(Kernel *k, DType t);
 void kernel_bytes(Kernel *k, int64_t fixed, int64_t per_row); /* traffic, when not the sum of the operands */
 void kernel_label(Kernel *k, const char *label);              /* default: the node's name */
 void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, int block);
@@ -484,6 +487,8 @@ struct Compilation {
 /* ---- passes/: one file each, run in the order of the table in compiler/driver.c. False after errors. */
 bool pass_import(Compilation *c);    /* onnx bytes -> graph */
 bool pass_infer(Compilation *c);
+/* For a graph with faulty nodes (not GOOD, by index): also finds the faults of those that do not depend on them. */
+void infer_survey(Compilation *c, const bool *good);
 bool pass_classify(Compilation *c);
 bool pass_signature(Compilation *c);
 bool pass_fuse(Compilation *c);

@@ -153,6 +153,22 @@ static void rank_symbols(Compilation *c)
     }
 }
 
+/* One round, without what follows from faulty nodes and from control nodes. */
+void infer_survey(Compilation *c, const bool *good)
+{
+    bool *known = NEW_ARRAY(c, bool, c->graph.node_count + 1);
+    (void)take_declared(c);
+    known[0] = true; /* graph inputs and initializers */
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        Node *n = &c->graph.nodes[i];
+        known[i] = good[i] && !(n->op->facts & OP_CONTROL);
+        for (int k = 0; k < n->input_count; k++)
+            known[i] = known[i] && known[c->graph.values[n->inputs[k]].producer];
+        known[i] = known[i] && node_check_types(c, n) && n->op->shape(c, n);
+        if (known[i] && n->op->contents) n->op->contents(c, n);
+    }
+}
+
 bool pass_infer(Compilation *c)
 {
     bool good = true;

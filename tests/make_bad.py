@@ -240,6 +240,16 @@ def models():
     yield 'unknown_domain', with_node(node('Mystery', ['x'], ['q'], 'block.0/Mystery', domain='com.example'),
                                       opsets=(('', 21), ('com.example', 1)))
     yield 'not_imported', with_node(node('Mystery', ['x'], ['q'], 'm', domain='com.example'))
+    branches = [attr(which, A_GRAPH, sub(6, graph([node(op, ['x'], ['z'], op.lower())], [], [info('z', F32, ['n', 4])])))
+                for which, op in (('then_branch', 'Frobnicate'), ('else_branch', 'Neg'))]
+    choice = node('If', ['c'], ['y'], 'choose', branches)
+    condition = info('c', BOOL, [])
+    yield 'lacks_in_branch', plain([choice], (X, condition), inits=())
+    contrib = (('', 21), ('com.microsoft', 1))
+    lacking = [choice, node('GreedySearch', ['x'], ['q'], 'search', domain='com.microsoft'), node('Relu', ['q'], ['r'], 'behind', [attr('alpha', A_INT, num(3, 1))]),
+               node('Softmax', ['x'], ['s'], 'soft', [attr('axis', A_INT, num(3, 7))]), node('Softmax', ['q'], ['t'], 'unknown', [attr('axis', A_INT, num(3, 7))])]
+    yield 'lacks_much', plain(lacking, (X, condition), inits=(), opsets=contrib)
+    yield 'lacks_behind_strings', plain(lacking, (X, condition, info('words', STRING, [1])), inits=(), opsets=contrib)
     yield 'no_operator', with_node(node('', ['x'], ['q'], 'nothing'))
     yield 'attribute_unknown', with_node(node('Neg', ['x'], ['q'], 'n', [attr('colour', A_INT, num(3, 1))]))
     yield 'attribute_kind', with_node(node('Softmax', ['x'], ['q'], 's', [attr('axis', A_FLOAT, f32(2, 1.0))]))

@@ -105,6 +105,26 @@ Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims
     return cache;
 }
 
+void cache_append(Lower *l, const Node *n, const View *keys, const View *values, Dim past, View *k, View *v)
+{
+    Compilation *c = lower_compilation(l);
+    const int64_t head = lower_upper(l, k->dims[3]), vhead = lower_upper(l, v->dims[3]);
+    const int64_t elements = lower_upper(l, rows_count(c, k, 0, 3)) * (head + vhead);
+    Kernel *p = kernel_begin(l, n, "kv_append");
+    kernel_in(p, "KN", *k);
+    kernel_in(p, "VN", *v);
+    kernel_inout(p, "KO", *keys);
+    kernel_inout(p, "VO", *values);
+    kernel_int(p, "HEAD", head);
+    kernel_int(p, "VHEAD", vhead);
+    kernel_dim(p, "START", past);
+    kernel_label(p, arena_text(&c->arena, "%s: append", n->name));
+    kernel_bytes(p, 2 * dtype_bytes(k->store, elements), 0); /* the new rows only */
+    kernel_launch(p, grid_for(elements, 256), 1, 1, 256);
+    *k = *keys;
+    *v = *values;
+}
+
 /* Threads of an attention block: as many as its shared memory allows, fewer where many blocks fill the device anyway. */
 static int attend_threads(Lower *l, const Attend *a, int64_t vhead, int splits)
 {

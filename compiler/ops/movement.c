@@ -525,6 +525,8 @@ static const OpRow rows[] = {
       .shape = pad_shape, .lower = pad_lower },
     { .name = "Trilu", .since = 14, .schema = "input:T, k:i64? -> output:T ; upper:int=1 | " ANY, .facts = OP_POINTWISE,
       .shape = trilu_shape, .expr_fn = trilu_expr },
+    { .domain = "com.microsoft", .name = "Trilu", .since = 1, .schema = "input:T, k:i64? -> output:T ; upper:int=1 | " ANY, .facts = OP_POINTWISE,
+      .shape = trilu_shape, .expr_fn = trilu_expr },
 };
 
 const OpFamily ops_movement = { rows, (int)COUNT_OF(rows), "movement.c" };

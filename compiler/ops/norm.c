@@ -1,6 +1,7 @@
 /* norm.c - normalisations over the last axes: RMS and layer norms, alone or behind a residual sum, and softmax. One block
  * a row; statistics in float, rounded once. */
 #include "ops/gemv.h"
+#include "ops/norm.h"
 #include "ops/rows.h"
 
 #include <string.h>
@@ -107,10 +108,10 @@ static bool norm_has(Lower *l, Kernel *k, const char *name, bool present)
     return present;
 }
 
-static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
+static void norm_view(Lower *l, Node *n, const View *given, const NormPorts *p, int axis)
 {
     Compilation *c = lower_compilation(l);
-    const View x = lower_input(l, n, 0);
+    const View x = *given;
     const Dim rows = rows_count(c, &x, 0, axis), columns = rows_count(c, &x, axis, x.rank);
     const int64_t widest = lower_upper(l, columns);
     int width = norm_width(l, &x, axis, columns);
@@ -136,6 +137,18 @@ static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "COLS", columns);
     kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
+}
+
+static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
+{
+    const View x = lower_input(l, n, 0);
+    norm_view(l, n, &x, p, axis);
+}
+
+void norm_layer(Lower *l, Node *n, const View *x, int gamma, int beta)
+{
+    const NormPorts p = {.skip = -1, .scale = gamma, .beta = beta, .bias = -1, .mean = -1, .inverse = -1, .sum = -1, .centre = true};
+    norm_view(l, n, x, &p, x->rank - 1);
 }
 
 static void rms_lower(Lower *l, Node *n)
