@@ -34,7 +34,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--require-single-segment", OPT_SINGLE, MAYBE_A_VALUE, "SIGNATURE", "fail when a signature has a seam"},
     {"--check-lengths", OPT_LENGTHS, NOTHING, NULL, "add decode steps of pinned length, for plan-run --check-growth"},
     {"--threads", OPT_THREADS, A_VALUE, "N", "threads that compile kernels"},
-    {"--check", OPT_CHECK, NOTHING, NULL, "do everything but writing the plan"},
+    {"--check", OPT_CHECK, NOTHING, NULL, "do everything but compiling kernels; list what is not supported"},
     {"--ops", OPT_OPS, NOTHING, NULL, "print the operators that are supported"},
     {"--dump", OPT_DUMP, A_VALUE, "PASS", "print the graph after a pass, and stop"},
     {"--from-text", OPT_FROM_TEXT, A_VALUE, "FILE", "read such a text instead of a model"},

@@ -12,6 +12,7 @@
 
 #define MAX_RANK 8
 #define MAX_LOOP_SCANS 16
+#define MAX_LIST 1024 /* values in a sequence */
 #define MAX_CONTENTS 1024 /* integer contents are followed up to this many elements */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -20,6 +21,7 @@ typedef struct Graph Graph;
 typedef struct Node Node;
 typedef struct Value Value;
 typedef struct OpRow OpRow;
+struct Expansion;
 
 /* ---- arena.c: memory that lives as long as the compilation; zeroed; aborts the process never: exits through
  * fault() when the machine has no memory left. */
@@ -121,13 +123,22 @@ typedef struct Data {      /* constant bytes, little endian, row major; types be
 
 typedef enum Feed { FEED_CALLER, FEED_TOKEN, FEED_ONES, FEED_POSITION, FEED_LENGTH, FEED_WRITE_INDEX } Feed;
 
+/* What a sequence or an optional stands for when compiling: the values in it, which may be lists themselves. */
+typedef struct List {
+    bool optional;          /* an optional, of 0 or 1 items */
+    int count;              /* -1: a graph input that is not bound */
+    uint32_t *items;
+} List;
+
 struct Value {
     const char *name;
-    DType dtype;
+    List *list;             /* no tensor: then the value has no shape, and infer leaves no use of it */
+    DType dtype;            /* of a list: that of its tensors, where it is declared */
     int rank;               /* -1 unknown */
     Dim dims[MAX_RANK];     /* 0 = unknown */
     int contents_count;     /* -1 = contents unknown; else number of elements in `contents` */
     Dim *contents;          /* integer (or bool: 0, 1) elements in row-major order */
+    const double *floats;   /* infer alone: elements of a small f32 or f64 tensor that is known when compiling; NULL */
     Data *data;             /* constant */
     uint32_t producer;      /* node, 0 = none */
     uint32_t output_index;  /* which output of it */
@@ -139,7 +150,7 @@ struct Value {
 };
 
 typedef enum AttrKind { ATTR_NONE, ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_INTS, ATTR_FLOATS, ATTR_STRINGS, ATTR_TENSOR,
-                        ATTR_GRAPH } AttrKind;
+                        ATTR_GRAPH, ATTR_TYPE /* present or not; its contents are not kept */ } AttrKind;
 typedef struct Attr {
     const char *name;
     AttrKind kind;
@@ -175,7 +186,7 @@ struct Node {
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
     bool dead;                  /* nothing needs it */
     uint32_t loop;              /* set by control: the loop or branches that it enters, leaves, or is part of (innermost); 0 none */
-    const struct ScopeNames *scope; /* of a control node that stood in a subgraph: what its own subgraphs' outer names mean */
+    const struct ScopeNames *scope; /* of a node that stood in a subgraph: what the outer names of its own subgraphs mean */
 };
 
 /* Control flow that stays after control, in the main graph.
@@ -227,6 +238,7 @@ bool attr_given(const Node *n, const char *name);
 /* Constant integers of a value (initializer or contents); false when not all known. *out in the arena. */
 bool value_ints(Compilation *c, const Value *v, int64_t **out, int *count);
 bool value_dims(Compilation *c, const Value *v, Dim **out, int *count); /* contents as dims */
+bool value_floats(Compilation *c, const Value *v, const double **out, int *count); /* the same of floats; all known, or false */
 double data_float(const Value *v, int64_t i); /* element of a constant with mapped bytes, as a double */
 int64_t data_int(const Value *v, int64_t i);
 int axis_normal(Compilation *c, const Node *n, int64_t axis, int rank); /* -1 after an error */
@@ -236,7 +248,7 @@ enum OpFact {
     OP_POINTWISE = 1,   /* output element i depends on input elements i (broadcast); `expr` is its text */
     OP_VIEW = 2,        /* may become a view of its first input */
     OP_SHAPE = 4,       /* integer contents follow from dims */
-    OP_CONTROL = 8,
+    OP_CONTROL = 8,     /* stands for other nodes: `expand` */
     OP_RANDOM = 16,     /* never folded */
     OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
     OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head: its kernel can do that (ops/gqa.c) */
@@ -256,6 +268,9 @@ struct OpRow {
     bool (*shape)(Compilation *c, Node *n);
     /* Optional: integer contents of outputs from those of inputs. Called after shape; may leave them unknown. */
     void (*contents)(Compilation *c, Node *n);
+    /* Rows with OP_CONTROL: the nodes that the node stands for, instead of all that follows. Others: the same, when an input
+     * is a list (which rows without it refuse). False after an error. */
+    bool (*expand)(struct Expansion *e);
     /* Launches, or views, for one signature. NULL with OP_POINTWISE: generated from expr. */
     void (*lower)(Lower *l, Node *n);
     /* Pointwise rows: C expression over operands a, b, c, d (their compute type), index i0.. of the output, dims D0..
@@ -269,15 +284,16 @@ struct OpRow {
     /* Rows that look up a table: the input that is the table (rows along axis 0), and in *index the input that holds the
      * row numbers, or -1 when they are the positions of the tokens. -1: no table. */
     int (*lookup)(Compilation *c, const Node *n, int *index);
+    const char *note;     /* for --ops: what of the operator is refused; NULL: nothing */
 };
 /* Each family file exports one table; table.c lists them, and is the only other place that names a family. */
 typedef struct OpFamily { const OpRow *rows; int count; const char *file; } OpFamily;
 const OpRow *op_find(const char *domain, const char *name, int opset); /* newest row not newer than opset */
 bool node_resolve(Compilation *c, Node *n); /* sets op, puts attributes in schema order, checks counts and dtypes of known inputs */
 bool node_check_types(Compilation *c, Node *n);
-void ops_print(FILE *out); /* --ops: the support table, one line a row: domain name since dtypes file */
+void ops_print(FILE *out); /* --ops: the support table, a line a row, then the operators that are refused */
 
-/* Shape helpers (compiler/ops/shape.c) */
+/* Shape helpers (compiler/ops/rules.c) */
 bool shape_same(Compilation *c, Node *n);       /* output 0 like input 0, all */
 bool shape_broadcast(Compilation *c, Node *n);  /* output 0 = broadcast of all inputs; dtype of the schema's class */
 bool shape_broadcast_bool(Compilation *c, Node *n); /* the same, output bool */
@@ -285,8 +301,13 @@ Dim shape_broadcast_dim(Compilation *c, const Node *n, Dim a, Dim b); /* posts a
 bool output_set(Compilation *c, Node *n, int i, DType t, int rank, const Dim *dims);
 Dim value_elements(Compilation *c, const Value *v); /* product of dims */
 
-/* ---- expand.c: If, Loop and Scan become nodes of the main graph. False after an error. Indices of nodes behind it move. */
-bool control_expand(Compilation *c, uint32_t node);
+/* ---- expand.c: a node that stands for others (none, or some) makes room for them. False after an error. Indices of nodes
+ * behind it move. */
+bool node_expands(Compilation *c, const Node *n); /* by its row, or because an input is a list */
+bool node_expand(Compilation *c, uint32_t node);
+/* A graph output that is a list becomes one for each value in it, NAME[0], NAME[1] ...; what is in an optional keeps its name.
+ * After it no value is a list. False after an error. */
+bool lists_end(Compilation *c);
 
 /* ---- recipe.c */
 typedef struct StatePair {
@@ -399,6 +420,8 @@ void kernel_int(Kernel *k, const char *name, int64_t v);
 void kernel_float(Kernel *k, const char *name, double v); /* exact: hexadecimal literal */
 void kernel_dim(Kernel *k, const char *name, Dim d);
 void kernel_text(Kernel *k, const char *name, const char *text);
+/* KEY: a C type in whose order values of T compare, when read in their compute type. */
+void kernel_key(Kernel *k, DType t);
 void kernel_bytes(Kernel *k, int64_t fixed, int64_t per_row); /* traffic, when not the sum of the operands */
 void kernel_label(Kernel *k, const char *label);              /* default: the node's name */
 void kernel_condition(Kernel *k, int block);                  /* the launch gets the handle of that block's condition, gp_condition */
@@ -483,6 +506,8 @@ struct Compilation {
 /* ---- passes/: one file each, run in the order of the table in compiler/driver.c. False after errors. */
 bool pass_import(Compilation *c);    /* onnx bytes -> graph */
 bool pass_infer(Compilation *c);
+/* For a graph with faulty nodes (not GOOD, by index): also finds the faults of those that do not depend on them. */
+void infer_survey(Compilation *c, const bool *good);
 bool pass_classify(Compilation *c);
 bool pass_signature(Compilation *c);
 bool pass_fuse(Compilation *c);

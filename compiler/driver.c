@@ -25,13 +25,16 @@ enum Fact {
     FACT_PLAN = 1024
 };
 
-/* All faults of all nodes are found, then it fails. */
+/* All faults of all nodes are found, also what shape rules refuse behind them, then it fails. */
 static bool resolve_nodes(Compilation *c)
 {
+    bool *good = NEW_ARRAY(c, bool, c->graph.node_count + 1);
     for (uint32_t n = 1; n <= c->graph.node_count; n++)
-        (void)node_resolve(c, &c->graph.nodes[n]);
-    ops_report_missing(c);
-    return !diag_failed(c);
+        good[n] = node_resolve(c, &c->graph.nodes[n]);
+    if (!diag_failed(c))
+        return true;
+    infer_survey(c, good);
+    return false;
 }
 
 /* Reading, the operator of every node, and what the recipe or the conventions say: after it the graph is whole. */
@@ -223,6 +226,8 @@ static int compile(Compilation *c, const Command *command)
 {
     double start = now();
     Next end = work(c, command);
+    if (end == FAILED)
+        ops_report_missing(c);
     report.seconds = now() - start;
     diag_print(c, stderr);
     if (end == FAILED)

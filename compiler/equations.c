@@ -37,7 +37,7 @@ static uint64_t gcd(uint64_t a, uint64_t b) { return b ? gcd(b, a % b) : a; }
 static Dim primitive_part(Compilation *c, Dim zero)
 {
     const Poly p = *dim_poly(c, zero);
-    if (!p.count) return zero;
+    if (!p.count || (p.count == 1 && p.terms[0].degree == 1)) return zero; /* here it is what the equation says of the symbol */
     uint64_t divisor = 0;
     for (uint32_t i = 0; i < p.count; i++)
         divisor = gcd(divisor, p.terms[i].coef < 0 ? 0 - (uint64_t)p.terms[i].coef : (uint64_t)p.terms[i].coef);

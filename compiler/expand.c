@@ -1,21 +1,29 @@
-/* expand.c - control flow becomes plain nodes of the main graph, as soon as inference knows enough to decide how:
- *   If     on a known condition: the branch that it picks; on device data: see expand_data.c
- *   Loop   with a known trip count: its body so many times; Scan likewise, up to MAX_UNROLL
- *   Scan, and Loop over a dim: LoopEnter, the body once, LoopExit; lowering repeats it (passes/lower_loop.c)
- *   Loop   that ends on data: see expand_data.c
- * Bodies are cloned: values that they take from outside are found by name in the scopes around the node. */
-#include "expand.h"
+/* expand.c - nodes that stand for others become plain nodes of the main graph, as soon as inference knows enough to decide
+ * how: control flow (ops/control.c), sequences and optionals (ops/sequence.c), operators that are functions. This file makes
+ * the nodes, clones subgraphs, and puts the result in place.
+ *
+ * Values that a cloned subgraph takes from outside are found by name in the scopes around the node. */
+#include "compiler.h"
 #include "dim.h"
+#include "expand.h"
+#include "ops/ops.h"
 
 #include <string.h>
 
-enum { MAX_UNROLL = 64, MAX_EXPANDED = 200000 };
+enum { MAX_EXPANDED = 200000 };
 
-bool expand_refuse(Expansion *e, const char *why)
+bool expand_refuse(Expansion *e, const char *format, ...)
 {
-    node_error(e->c, &e->c->graph.nodes[e->at], "%s", why);
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    node_error(e->c, &e->c->graph.nodes[e->at], "%s", text);
     return false;
 }
+
+/* ---- making nodes */
 
 static Node *add_node(Expansion *e)
 {
@@ -27,11 +35,9 @@ static Node *add_node(Expansion *e)
         e->room = room;
     }
     Node *n = &e->nodes[e->count++];
-    *n = (Node){ .loop = e->loop ? e->loop : e->node.loop };
+    *n = (Node){ .loop = e->loop ? e->loop : e->node.loop, .scope = e->node.scope };
     return n;
 }
-
-/* ---- making nodes */
 
 Node *expand_node(Expansion *e, const char *domain, const char *op, int inputs, int outputs)
 {
@@ -39,7 +45,7 @@ Node *expand_node(Expansion *e, const char *domain, const char *op, int inputs, 
     n->name = arena_text(&e->c->arena, "%s/%s#%u", e->node.name, op, e->count);
     n->domain = domain;
     n->op_type = op;
-    n->opset = *domain ? 1 : e->node.opset;
+    n->opset = *domain ? 1 : *e->node.domain ? EXPAND_OPSET : e->node.opset;
     n->input_count = inputs;
     n->output_count = outputs;
     n->inputs = NEW_ARRAY(e->c, uint32_t, inputs + 1);
@@ -47,11 +53,17 @@ Node *expand_node(Expansion *e, const char *domain, const char *op, int inputs, 
     return n;
 }
 
-static void give_int(Expansion *e, Node *n, const char *name, int64_t v)
+void expand_attr(Expansion *e, Node *n, const Attr *a)
 {
-    n->attrs = NEW(e->c, Attr);
-    n->attr_count = 1;
-    n->attrs[0] = (Attr){ .name = name, .kind = ATTR_INT, .present = true, .i = v };
+    Attr *more = NEW_ARRAY(e->c, Attr, n->attr_count + 1);
+    if (n->attr_count) memcpy(more, n->attrs, sizeof(Attr) * (size_t)n->attr_count);
+    more[n->attr_count++] = *a;
+    n->attrs = more;
+}
+
+void expand_int(Expansion *e, Node *n, const char *name, int64_t v)
+{
+    expand_attr(e, n, &(Attr){ .name = name, .kind = ATTR_INT, .present = true, .i = v });
 }
 
 uint32_t expand_value(Expansion *e, const char *what)
@@ -59,26 +71,94 @@ uint32_t expand_value(Expansion *e, const char *what)
     return graph_value(e->c, &e->c->graph, arena_text(&e->c->arena, "%s/%s#%u", e->node.name, what, e->c->graph.value_count + 1));
 }
 
-/* An integer or bool constant as contents; rank 0, or 1 with one element. */
-uint32_t expand_known(Expansion *e, DType t, int rank, int64_t v)
+uint32_t expand_constant(Expansion *e, DType t, int rank, int count, const int64_t *v)
 {
     uint32_t index = expand_value(e, "constant");
     Value *value = &e->c->graph.values[index];
     value->dtype = t;
     value->rank = rank;
-    value->dims[0] = dim_const(e->c, 1);
-    value->contents = NEW(e->c, Dim);
-    value->contents[0] = dim_const(e->c, v);
-    value->contents_count = 1;
+    value->dims[0] = rank ? dim_const(e->c, count) : 0;
+    value->contents = NEW_ARRAY(e->c, Dim, count + 1);
+    for (int i = 0; i < count; i++) value->contents[i] = dim_const(e->c, v[i]);
+    value->contents_count = count;
     value->is_constant = true;
     return index;
 }
 
-static void identity(Expansion *e, uint32_t from, uint32_t to)
+uint32_t expand_number(Expansion *e, DType t, int rank, int64_t v)
+{
+    return expand_constant(e, t, rank, 1, &v);
+}
+
+uint32_t expand_float(Expansion *e, float v)
+{
+    uint32_t index = expand_value(e, "constant");
+    Value *value = &e->c->graph.values[index];
+    float *bytes = NEW(e->c, float);
+    *bytes = v;
+    value->dtype = DT_F32;
+    value->rank = 0;
+    value->data = NEW(e->c, Data);
+    *value->data = (Data){ .bytes = bytes, .size = sizeof *bytes };
+    value->is_constant = true;
+    return index;
+}
+
+void expand_identity(Expansion *e, uint32_t from, uint32_t to)
 {
     Node *n = expand_node(e, "", "Identity", 1, 1);
     n->inputs[0] = from;
     n->outputs[0] = to;
+}
+
+uint32_t expand_made(Expansion *e, const char *op, uint32_t a, uint32_t b)
+{
+    uint32_t made = expand_value(e, op);
+    Node *n = expand_node(e, "", op, b ? 2 : 1, 1);
+    n->inputs[0] = a;
+    if (b) n->inputs[1] = b;
+    n->outputs[0] = made;
+    return made;
+}
+
+uint32_t expand_element(Expansion *e, uint32_t from, int axis, int64_t k)
+{
+    uint32_t to = expand_made(e, "Gather", from, expand_number(e, DT_I64, 0, k));
+    expand_int(e, &e->nodes[e->count - 1], "axis", axis);
+    return to;
+}
+
+void expand_stack(Expansion *e, const uint32_t *parts, int64_t count, int axis, uint32_t to)
+{
+    uint32_t *rows = NEW_ARRAY(e->c, uint32_t, count + 1);
+    for (int64_t k = 0; k < count; k++) {
+        rows[k] = expand_made(e, "Unsqueeze", parts[k], expand_number(e, DT_I64, 1, axis));
+        Node *n = &e->nodes[e->count - 1];
+        if (n->opset < 13) n->opset = 13; /* axes are an input there */
+    }
+    Node *n = expand_node(e, "", "Concat", (int)count, 1);
+    memcpy(n->inputs, rows, sizeof *rows * (size_t)count);
+    n->outputs[0] = to;
+    expand_int(e, n, "axis", axis);
+}
+
+/* ---- sequences and optionals */
+
+bool expand_list(Expansion *e, int i, bool optional, int count, const uint32_t *items)
+{
+    if (i >= e->node.output_count || !e->node.outputs[i]) return true;
+    if (count > MAX_LIST) return expand_refuse(e, "the sequence would hold %d values; expected at most %d", count, MAX_LIST);
+    List *list = NEW(e->c, List);
+    *list = (List){ .optional = optional, .count = count, .items = NEW_ARRAY(e->c, uint32_t, count + 1) };
+    if (count) memcpy(list->items, items, sizeof *items * (size_t)count);
+    e->c->graph.values[e->node.outputs[i]].list = list;
+    return true;
+}
+
+const List *expand_input_list(const Expansion *e, int i)
+{
+    const Value *v = node_input(e->c, &e->node, i);
+    return v ? v->list : NULL;
 }
 
 /* ---- cloning */
@@ -123,7 +203,7 @@ static bool map_values(Expansion *e, const Graph *g, const uint32_t *inputs, Sco
             if (g->inputs[k] == i) mapped = inputs[k];
         if (!mapped && !v->data && !v->producer && *v->name) {
             mapped = outer_value(e, v->name);
-            if (!mapped) return expand_refuse(e, arena_text(&e->c->arena, "its subgraph reads '%s', which nothing makes", v->name));
+            if (!mapped) return expand_refuse(e, "its subgraph reads '%s', which nothing makes", v->name);
         }
         if (!mapped) mapped = clone_value(e, v);
         s->names[i - 1] = v->name;
@@ -156,7 +236,11 @@ static void clone_node(Expansion *e, const Node *from, const ScopeNames *s)
     }
 }
 
-/* The subgraph's nodes with its inputs bound to INPUTS; the values of its outputs. NULL after an error. */
+const Graph *expand_subgraph(const Expansion *e, const char *attr)
+{
+    return &e->c->subgraphs[node_attr(&e->node, attr)->graph];
+}
+
 uint32_t *expand_clone(Expansion *e, const Graph *g, const uint32_t *inputs)
 {
     ScopeNames *s = NEW(e->c, ScopeNames);
@@ -165,231 +249,6 @@ uint32_t *expand_clone(Expansion *e, const Graph *g, const uint32_t *inputs)
     uint32_t *outputs = NEW_ARRAY(e->c, uint32_t, g->output_count + 1);
     for (uint32_t i = 0; i < g->output_count; i++) outputs[i] = s->values[g->outputs[i] - 1];
     return e->count > MAX_EXPANDED ? (expand_refuse(e, "its body, repeated, is too large"), NULL) : outputs;
-}
-
-/* ---- If */
-
-const Graph *expand_subgraph(Expansion *e, const char *attr) { return &e->c->subgraphs[node_attr(&e->node, attr)->graph]; }
-
-static bool expand_if(Expansion *e)
-{
-    const Value *condition = node_input(e->c, &e->node, 0);
-    int64_t *known;
-    int count;
-    if (value_ints(e->c, condition, &known, &count) && count == 1) {
-        const Graph *branch = expand_subgraph(e, known[0] ? "then_branch" : "else_branch");
-        uint32_t *outputs = expand_clone(e, branch, NULL);
-        for (int i = 0; outputs && i < e->node.output_count; i++)
-            if (e->node.outputs[i]) identity(e, outputs[i], e->node.outputs[i]);
-        return outputs != NULL;
-    }
-    return expand_if_data(e);
-}
-
-/* ---- unrolling */
-
-/* The value of a scanned input at iteration k: a view of one index along its axis. */
-static uint32_t element(Expansion *e, uint32_t from, int axis, int64_t k)
-{
-    uint32_t index = expand_known(e, DT_I64, 0, k), to = expand_value(e, "slice");
-    Node *n = expand_node(e, "", "Gather", 2, 1);
-    n->inputs[0] = from;
-    n->inputs[1] = index;
-    n->outputs[0] = to;
-    give_int(e, n, "axis", axis);
-    return to;
-}
-
-/* parts[0..count-1], each one slice along a new axis, together. */
-static void stack(Expansion *e, const uint32_t *parts, int64_t count, int axis, bool reverse, uint32_t to)
-{
-    uint32_t *rows = NEW_ARRAY(e->c, uint32_t, count);
-    for (int64_t k = 0; k < count; k++) {
-        rows[k] = expand_value(e, "row");
-        uint32_t axes = expand_known(e, DT_I64, 1, axis);
-        Node *n = expand_node(e, "", "Unsqueeze", 2, 1);
-        if (n->opset < 13) n->opset = 13;
-        n->inputs[0] = parts[reverse ? count - 1 - k : k];
-        n->inputs[1] = axes;
-        n->outputs[0] = rows[k];
-    }
-    Node *n = expand_node(e, "", "Concat", (int)count, 1);
-    memcpy(n->inputs, rows, sizeof *rows * (size_t)count);
-    n->outputs[0] = to;
-    give_int(e, n, "axis", axis);
-}
-
-static bool unroll(Expansion *e, const Shape *s, int64_t trip)
-{
-    uint32_t *carried = NEW_ARRAY(e->c, uint32_t, s->states + 1), *inputs = NEW_ARRAY(e->c, uint32_t, s->body->input_count + 1);
-    uint32_t *rows = NEW_ARRAY(e->c, uint32_t, (trip + 1) * (s->scan_outputs + 1));
-    memcpy(carried, s->initial, sizeof *carried * (size_t)s->states);
-    for (int64_t k = 0; k < trip; k++) {
-        int at = 0;
-        if (s->is_loop) {
-            inputs[at++] = expand_known(e, DT_I64, 0, k);
-            inputs[at++] = expand_known(e, DT_BOOL, 0, 1);
-        }
-        for (int i = 0; i < s->states; i++) inputs[at++] = carried[i];
-        for (int i = 0; i < s->scan_inputs; i++)
-            inputs[at++] = element(e, s->initial[s->states + i], s->input_axes[i], s->input_reverse[i] ? trip - 1 - k : k);
-        uint32_t *outputs = expand_clone(e, s->body, inputs);
-        if (!outputs) return false;
-        for (int i = 0; i < s->states; i++) carried[i] = outputs[s->first_output + i];
-        for (int i = 0; i < s->scan_outputs; i++) rows[i * trip + k] = outputs[s->first_output + s->states + i];
-    }
-    for (int i = 0; i < s->states; i++)
-        if (e->node.outputs[i]) identity(e, carried[i], e->node.outputs[i]);
-    for (int i = 0; i < s->scan_outputs; i++)
-        if (e->node.outputs[s->states + i]) stack(e, rows + i * trip, trip, s->output_axes[i], s->output_reverse[i], e->node.outputs[s->states + i]);
-    return true;
-}
-
-/* ---- loops that stay */
-
-uint32_t expand_loop_new(Expansion *e, const Shape *s, LoopKind kind, Dim trip)
-{
-    Compilation *c = e->c;
-    if (c->loop_count + 2 > c->loop_room) {
-        uint32_t room = c->loop_room ? c->loop_room * 2 : 8;
-        Loop *bigger = NEW_ARRAY(c, Loop, room);
-        if (c->loop_count) memcpy(bigger, c->loops, sizeof(Loop) * (c->loop_count + 1));
-        c->loops = bigger;
-        c->loop_room = room;
-    }
-    Loop *loop = &c->loops[++c->loop_count];
-    *loop = (Loop){ .kind = kind, .outer = e->node.loop, .trip = trip, .length = trip, .states = s->states, .scan_inputs = s->scan_inputs, .scan_outputs = s->scan_outputs };
-    memcpy(loop->input_axes, s->input_axes, sizeof loop->input_axes);
-    memcpy(loop->output_axes, s->output_axes, sizeof loop->output_axes);
-    memcpy(loop->input_reverse, s->input_reverse, sizeof loop->input_reverse);
-    memcpy(loop->output_reverse, s->output_reverse, sizeof loop->output_reverse);
-    return c->loop_count;
-}
-
-bool expand_inside_dim_loop(const Expansion *e)
-{
-    for (uint32_t at = e->node.loop; at; at = e->c->loops[at].outer)
-        if (e->c->loops[at].kind == LOOP_DIM) return true;
-    return false;
-}
-
-/* Whether the body's condition is always true: the one it was given, or a constant, through any Identity. */
-static bool always_goes_on(const Graph *body)
-{
-    uint32_t v = body->outputs[0];
-    for (int hops = 0; hops < 8; hops++) {
-        const Value *value = &body->values[v];
-        if (v == body->inputs[1]) return true;
-        if (value->data) return data_int(value, 0) != 0;
-        if (!value->producer || strcmp(body->nodes[value->producer].op_type, "Identity") != 0) return false;
-        v = body->nodes[value->producer].inputs[0];
-    }
-    return false;
-}
-
-/* Whether the body has a loop whose iterations are not known to be few: it cannot stand in a launch loop. */
-static bool repeats_inside(Compilation *c, const Graph *body)
-{
-    for (uint32_t i = 1; i <= body->node_count; i++) {
-        const Node *n = &body->nodes[i];
-        if (*n->domain) continue;
-        for (int k = 0; !strcmp(n->op_type, "If") && k < n->attr_count; k++)
-            if (n->attrs[k].kind == ATTR_GRAPH && repeats_inside(c, &c->subgraphs[n->attrs[k].graph])) return true;
-        if (strcmp(n->op_type, "Scan") != 0 && strcmp(n->op_type, "Loop") != 0) continue;
-        const Graph *inner = NULL;
-        for (int k = 0; k < n->attr_count; k++)
-            if (n->attrs[k].kind == ATTR_GRAPH) inner = &c->subgraphs[n->attrs[k].graph];
-        bool fixed = !strcmp(n->op_type, "Loop") && n->inputs[0] && body->values[n->inputs[0]].data && inner && always_goes_on(inner);
-        if (!fixed || repeats_inside(c, inner)) return true;
-    }
-    return false;
-}
-
-static bool keep_loop(Expansion *e, const Shape *s, Dim trip)
-{
-    if (repeats_inside(e->c, s->body)) return expand_while(e, s, trip, true);
-    if (expand_inside_dim_loop(e)) return expand_refuse(e, "a loop over a dim inside another one is not supported");
-    e->loop = expand_loop_new(e, s, LOOP_DIM, trip);
-    uint32_t *inputs = NEW_ARRAY(e->c, uint32_t, s->body->input_count + 1);
-    int moved = s->states + s->scan_inputs, at = 0;
-    uint32_t *made = NEW_ARRAY(e->c, uint32_t, moved + 1);
-    for (int i = 0; i <= moved; i++) made[i] = expand_value(e, i ? "in" : "iteration");
-    Node *enter = expand_node(e, "gcc-plan", "LoopEnter", moved, moved + 1);
-    memcpy(enter->inputs, s->initial, sizeof(uint32_t) * (size_t)moved);
-    memcpy(enter->outputs, made, sizeof(uint32_t) * (size_t)(moved + 1));
-    if (s->is_loop) {
-        inputs[at++] = made[0];
-        inputs[at++] = expand_known(e, DT_BOOL, 0, 1);
-    }
-    for (int i = 0; i < moved; i++) inputs[at++] = made[i + 1];
-    uint32_t *outputs = expand_clone(e, s->body, inputs);
-    if (!outputs) return false;
-    int left = s->states + s->scan_outputs;
-    Node *leave = expand_node(e, "gcc-plan", "LoopExit", left, left);
-    memcpy(leave->inputs, outputs + s->first_output, sizeof(uint32_t) * (size_t)left);
-    memcpy(leave->outputs, e->node.outputs, sizeof(uint32_t) * (size_t)(left < e->node.output_count ? left : e->node.output_count));
-    return true;
-}
-
-/* ---- Loop and Scan */
-
-static bool expand_loop(Expansion *e)
-{
-    Shape s = { .body = expand_subgraph(e, "body"), .is_loop = true, .first_state = 2, .first_output = 1 };
-    int64_t *known, trip;
-    int count;
-    const Value *limit = e->node.input_count > 0 ? node_input(e->c, &e->node, 0) : NULL;
-    const Value *condition = e->node.input_count > 1 ? node_input(e->c, &e->node, 1) : NULL;
-    s.states = e->node.input_count - 2;
-    s.scan_outputs = (int)s.body->output_count - 1 - s.states;
-    s.initial = e->node.inputs + 2;
-    if ((int)s.body->input_count != s.states + 2 || s.scan_outputs < 0 || s.scan_outputs > MAX_LOOP_SCANS)
-        return expand_refuse(e, arena_text(&e->c->arena, "its body has %u inputs and %u outputs, which do not fit %d carried values",
-                                    s.body->input_count, s.body->output_count, s.states));
-    bool starts = !condition || (value_ints(e->c, condition, &known, &count) && count == 1 && known[0]);
-    Dim *dims;
-    bool counted = limit && value_dims(e->c, limit, &dims, &count) && count == 1;
-    Dim d = counted ? dim_resolve(e->c, dims[0]) : 0;
-    bool exact = starts && always_goes_on(s.body) && d;
-    if (exact && !dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (exact && trip >= 1 && trip <= MAX_UNROLL * 16) return unroll(e, &s, trip);
-    return expand_while(e, &s, d, exact);
-}
-
-static int listed(const Expansion *e, const char *attr, int i)
-{
-    const Attr *a = node_attr(&e->node, attr);
-    return a->present && i < a->count ? (int)a->ints[i] : 0;
-}
-
-static bool expand_scan(Expansion *e)
-{
-    Shape s = { .body = expand_subgraph(e, "body") };
-    s.scan_inputs = (int)attr_int(&e->node, "num_scan_inputs");
-    s.states = e->node.input_count - s.scan_inputs;
-    s.scan_outputs = (int)s.body->output_count - s.states;
-    s.initial = e->node.inputs;
-    if (s.scan_inputs < 1 || s.scan_inputs > MAX_LOOP_SCANS || s.states < 0 || (int)s.body->input_count != s.states + s.scan_inputs ||
-        s.scan_outputs < 0 || s.scan_outputs > MAX_LOOP_SCANS)
-        return expand_refuse(e, arena_text(&e->c->arena, "its body has %u inputs and %u outputs, which do not fit %d inputs of which %d are scanned",
-                                    s.body->input_count, s.body->output_count, e->node.input_count, s.scan_inputs));
-    for (int i = 0; i < s.scan_inputs; i++) {
-        const Value *v = &e->c->graph.values[s.initial[s.states + i]];
-        s.input_axes[i] = listed(e, "scan_input_axes", i);
-        if (s.input_axes[i] < 0) s.input_axes[i] += v->rank;
-        s.input_reverse[i] = listed(e, "scan_input_directions", i) != 0;
-        if (s.input_axes[i] < 0 || s.input_axes[i] >= v->rank) return expand_refuse(e, "an axis in scan_input_axes is out of range");
-    }
-    for (int i = 0; i < s.scan_outputs; i++) {
-        s.output_axes[i] = listed(e, "scan_output_axes", i);
-        s.output_reverse[i] = listed(e, "scan_output_directions", i) != 0;
-    }
-    int64_t trip;
-    Dim d = dim_resolve(e->c, e->c->graph.values[s.initial[s.states]].dims[s.input_axes[0]]);
-    if (!d) return expand_refuse(e, "the length that it scans is unknown");
-    if (!dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (trip < 1 || trip > MAX_UNROLL * 16) return expand_while(e, &s, d, true);
-    return unroll(e, &s, trip);
 }
 
 /* ---- putting the new nodes in place */
@@ -403,10 +262,11 @@ static void splice(Expansion *e)
 {
     Compilation *c = e->c;
     Graph *g = &c->graph;
-    uint32_t by = e->count - 1, total = g->node_count + by;
+    const uint32_t by = e->count - 1; /* wraps where nothing takes its place */
+    const uint32_t total = g->node_count + by;
     Node *nodes = NEW_ARRAY(c, Node, total + 2);
     memcpy(nodes, g->nodes, sizeof(Node) * e->at);
-    memcpy(nodes + e->at, e->nodes, sizeof(Node) * e->count);
+    if (e->count) memcpy(nodes + e->at, e->nodes, sizeof(Node) * e->count);
     memcpy(nodes + e->at + e->count, g->nodes + e->at + 1, sizeof(Node) * (g->node_count - e->at));
     g->nodes = nodes;
     g->node_count = total;
@@ -423,15 +283,95 @@ static void splice(Expansion *e)
     equations_shift(c, e->at, by);
 }
 
-bool control_expand(Compilation *c, uint32_t node)
+/* A list is an operand of rows alone that know what to do with it. */
+static bool lists_allowed(Compilation *c, const Node *n)
+{
+    for (int i = 0; !n->op->expand && i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        if (!v || !v->list) continue;
+        node_error(c, n, "input %d '%s' is %s; expected a tensor", i, v->name, v->list->optional ? "an optional" : "a sequence");
+        return false;
+    }
+    return true;
+}
+
+bool node_expands(Compilation *c, const Node *n)
+{
+    bool lists = false;
+    for (int i = 0; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        lists |= v && v->list;
+    }
+    return lists || (n->op->facts & OP_CONTROL);
+}
+
+bool node_expand(Compilation *c, uint32_t node)
 {
     Expansion e = { .c = c, .at = node, .node = c->graph.nodes[node] };
-    const char *op = e.node.op_type;
-    bool good = !strcmp(op, "If") ? expand_if(&e) : !strcmp(op, "Loop") ? expand_loop(&e) : expand_scan(&e);
-    if (!good) return false;
-    if (!e.count) return expand_refuse(&e, "it has no outputs");
+    if (!lists_allowed(c, &e.node) || !e.node.op->expand(&e)) return false;
     splice(&e);
+    bool good = true;
     for (uint32_t i = node; i < node + e.count; i++)
         if (!node_resolve(c, &c->graph.nodes[i])) good = false;
+    (void)ops_report_missing(c);
     return good && !diag_failed(c);
+}
+
+/* ---- graph outputs */
+
+static uint32_t output_copy(Compilation *c, uint32_t from, const char *name)
+{
+    Graph *g = &c->graph;
+    const uint32_t to = graph_value(c, g, name), node = graph_node(c, g, "", "Identity", name, 1, 1);
+    Node *n = &g->nodes[node];
+    n->opset = 1;
+    n->inputs[0] = from;
+    n->outputs[0] = to;
+    g->values[to].producer = node;
+    g->values[to].is_output = true;
+    (void)node_resolve(c, n);
+    return to;
+}
+
+/* The values in V as graph outputs in OUT, where room is for them; how many, or -1 after an error. */
+static int output_items(Compilation *c, uint32_t v, uint32_t *out)
+{
+    const char *name = c->graph.values[v].name;
+    const List *list = c->graph.values[v].list;
+    c->graph.values[v].is_output = false;
+    c->graph.values[v].name = arena_text(&c->arena, "%s: the list", name);
+    while (list && list->optional && list->count) {
+        v = list->items[0];
+        list = c->graph.values[v].list;
+    }
+    if (!list) {
+        *out = output_copy(c, v, name);
+        return 1;
+    }
+    for (int i = 0; i < list->count; i++) {
+        if (c->graph.values[list->items[i]].list) {
+            diag_error(c, arena_text(&c->arena, "output '%s'", name), "a sequence of sequences or optionals is not supported");
+            return -1;
+        }
+        out[i] = output_copy(c, list->items[i], arena_text(&c->arena, "%s[%d]", name, i));
+    }
+    return list->count;
+}
+
+bool lists_end(Compilation *c)
+{
+    Graph *g = &c->graph;
+    size_t room = 1;
+    for (uint32_t i = 0; i < g->output_count; i++) room += g->values[g->outputs[i]].list ? MAX_LIST : 1;
+    uint32_t *outputs = NEW_ARRAY(c, uint32_t, room), count = 0;
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        const uint32_t v = g->outputs[i];
+        const int items = g->values[v].list ? output_items(c, v, outputs + count) : (outputs[count] = v, 1);
+        if (items < 0) return false;
+        count += (uint32_t)items;
+    }
+    g->outputs = outputs;
+    g->output_count = count;
+    for (uint32_t v = 1; v <= g->value_count; v++) g->values[v].list = NULL;
+    return true;
 }

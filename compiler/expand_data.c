@@ -2,7 +2,7 @@
  *   If     cheap and pure branches: both, and a select for each output; otherwise IfEnter, one branch, IfElse, the other, IfExit
  *   Loop   whose condition or trip count is data: LoopEnter, the body once, LoopExit, with the condition as the first state; so too
  *          Loop and Scan whose iterations are too many to unroll, or that have such loops inside */
-#include "expand.h"
+#include "expand_loop.h"
 
 #include <string.h>
 
@@ -35,6 +35,14 @@ static bool is_alike(Compilation *c, const Graph *a, const Graph *b)
     return true;
 }
 
+/* Sequences are lists of values when compiling: only a select can join them. */
+static bool gives_lists(const Graph *g)
+{
+    for (uint32_t i = 0; i < g->output_count; i++)
+        if (g->values[g->outputs[i]].list) return true;
+    return false;
+}
+
 static bool select_outputs(Expansion *e, const Graph *first, const Graph *second)
 {
     uint32_t *yes = expand_clone(e, first, NULL), *no = yes ? expand_clone(e, second, NULL) : NULL;
@@ -64,10 +72,9 @@ bool expand_if_data(Expansion *e)
     const Graph *first = expand_subgraph(e, "then_branch"), *second = expand_subgraph(e, "else_branch");
     int outputs = e->node.output_count;
     if (first->output_count != (uint32_t)outputs || second->output_count != (uint32_t)outputs)
-        return expand_refuse(e, arena_text(&e->c->arena, "its branches have %u and %u outputs; expected %d", first->output_count,
-                                           second->output_count, outputs));
+        return expand_refuse(e, "its branches have %u and %u outputs; expected %d", first->output_count, second->output_count, outputs);
     /* Launches of an iteration that may not happen cannot be in a block: the block's condition would be old. */
-    if (expand_inside_dim_loop(e) || (is_cheap(first) && is_cheap(second) && is_alike(e->c, first, second)))
+    if (gives_lists(first) || expand_inside_dim_loop(e) || (is_cheap(first) && is_cheap(second) && is_alike(e->c, first, second)))
         return select_outputs(e, first, second);
     Shape s = { .states = outputs };
     uint32_t outer = e->loop;
@@ -143,7 +150,7 @@ static LoopGrowth **find_growth(Expansion *e, const Shape *s)
 /* GO = iteration + STEP < LIMIT and CONDITION, each where there is one. */
 static uint32_t go_on(Expansion *e, uint32_t iteration, int64_t step, uint32_t limit, uint32_t condition)
 {
-    uint32_t by = expand_known(e, DT_I64, 0, step), go = expand_value(e, "go");
+    uint32_t by = expand_number(e, DT_I64, 0, step), go = expand_value(e, "go");
     Node *n = expand_node(e, "gcc-plan", "GoOn", 4, 1);
     n->inputs[0] = iteration;
     n->inputs[1] = by;
@@ -172,15 +179,13 @@ static void count_iterations(Expansion *e, Dim limit, Loop *loop)
 /* How long the first scanned input is, as a value. */
 static uint32_t scanned_length(Expansion *e, const Shape *s)
 {
-    const char *const names[] = { "start", "end" };
     uint32_t length = expand_value(e, "length");
     Node *n = expand_node(e, "", "Shape", 1, 1);
     if (n->opset < 15) n->opset = 15;
     n->inputs[0] = s->initial[s->states];
     n->outputs[0] = length;
-    n->attrs = NEW_ARRAY(e->c, Attr, 2);
-    n->attr_count = 2;
-    for (int k = 0; k < 2; k++) n->attrs[k] = (Attr){ .name = names[k], .kind = ATTR_INT, .present = true, .i = s->input_axes[0] + k };
+    expand_int(e, n, "start", s->input_axes[0]);
+    expand_int(e, n, "end", s->input_axes[0] + 1);
     return length;
 }
 
@@ -188,10 +193,12 @@ bool expand_while(Expansion *e, const Shape *s, Dim limit, bool exact)
 {
     Compilation *c = e->c;
     if (expand_inside_dim_loop(e)) return expand_refuse(e, "a loop that ends on data inside a loop over a dim is not supported");
+    for (int i = 0; i < s->states; i++)
+        if (c->graph.values[s->initial[i]].list) return expand_refuse(e, "it carries a sequence, and its iterations depend on data");
     uint32_t given = s->is_loop ? e->node.inputs[0] : scanned_length(e, s), condition = s->is_loop && !exact ? e->node.inputs[1] : 0;
     Shape inside = *s;
     inside.states = s->states + 1;
-    uint32_t first = go_on(e, expand_known(e, DT_I64, 0, 0), 0, given, condition), outer = e->loop;
+    uint32_t first = go_on(e, expand_number(e, DT_I64, 0, 0), 0, given, condition), outer = e->loop;
     uint32_t number = expand_loop_new(e, &inside, LOOP_WHILE, 0);
     LoopGrowth **growth = find_growth(e, s);
     count_iterations(e, limit, &c->loops[number]);
@@ -208,7 +215,7 @@ bool expand_while(Expansion *e, const Shape *s, Dim limit, bool exact)
     memcpy(enter->outputs, made, sizeof *made * (size_t)(moved + 2));
     if (s->is_loop) {
         inputs[at++] = made[0];
-        inputs[at++] = expand_known(e, DT_BOOL, 0, 1);
+        inputs[at++] = expand_number(e, DT_BOOL, 0, 1);
     }
     memcpy(inputs + at, made + 2, sizeof *made * (size_t)moved);
     uint32_t *outputs = expand_clone(e, s->body, inputs);

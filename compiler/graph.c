@@ -339,6 +339,20 @@ bool value_dims(Compilation *c, const Value *v, Dim **out, int *count)
     return true;
 }
 
+bool value_floats(Compilation *c, const Value *v, const double **out, int *count)
+{
+    int64_t n;
+    if (!v || !dtype_is_float(v->dtype) || !value_count(c, v, &n) || n > MAX_CONTENTS) return false;
+    *count = (int)n;
+    *out = v->floats;
+    if (v->floats) return true;
+    if (!data_count(c, v, &n)) return false;
+    double *list = NEW_ARRAY(c, double, n + 1);
+    for (int64_t i = 0; i < n; i++) list[i] = data_float(v, i);
+    *out = list;
+    return true;
+}
+
 static uint64_t load(const Value *v, int64_t i, size_t bytes)
 {
     uint64_t x = 0;

@@ -2,7 +2,6 @@
  * anywhere, and what is read must pass graph_verify. */
 #include "dim.h"
 #include "graph.h"
-#include "ops/ops.h"
 #include "parse.h"
 
 #include <string.h>
@@ -275,6 +274,5 @@ bool graph_parse(Compilation *c, const char *text, size_t size, const char *file
         else
             table_line(&p);
     check_whole(&p);
-    ops_report_missing(c);
     return !p.s.failed && !diag_failed(c);
 }

@@ -115,11 +115,46 @@ static Feed read_feed(Scan *s)
     return FEED_CALLER;
 }
 
+static uint32_t value_index(Parser *p)
+{
+    scan_want(&p->s, "%");
+    uint32_t index = (uint32_t)scan_int(&p->s, 1, p->values ? p->values : 1);
+    if (!p->values)
+        scan_error(&p->s, "the graph has no values");
+    return index;
+}
+
+/* Elements of a list of values: a count of commas is enough room. */
+static uint32_t *list_room(Parser *p)
+{
+    size_t room = 1;
+    for (const char *at = p->s.at; *at; at++)
+        room += *at == ',';
+    return NEW_ARRAY(p->c, uint32_t, room);
+}
+
+static void read_list_items(Parser *p, Value *v, bool optional)
+{
+    v->list = NEW(p->c, List);
+    v->list->optional = optional;
+    v->list->items = list_room(p);
+    if (scan_take(&p->s, ")"))
+        return;
+    do
+        v->list->items[v->list->count++] = value_index(p);
+    while (scan_take(&p->s, ","));
+    scan_want(&p->s, ")");
+}
+
 static void read_value_flags(Parser *p, Value *v)
 {
     Scan *s = &p->s;
     while (scan_take(s, "!")) {
-        if (scan_take(s, "const"))
+        if (scan_take(s, "seq("))
+            read_list_items(p, v, false);
+        else if (scan_take(s, "opt("))
+            read_list_items(p, v, true);
+        else if (scan_take(s, "const"))
             v->is_constant = true;
         else if (scan_take(s, "in"))
             v->is_input = true;
@@ -134,15 +169,6 @@ static void read_value_flags(Parser *p, Value *v)
         else
             scan_error(s, "unknown flag '!%.20s'", s->at);
     }
-}
-
-static uint32_t value_index(Parser *p)
-{
-    scan_want(&p->s, "%");
-    uint32_t index = (uint32_t)scan_int(&p->s, 1, p->values ? p->values : 1);
-    if (!p->values)
-        scan_error(&p->s, "the graph has no values");
-    return index;
 }
 
 static void check_size(Parser *p, const Value *v)
@@ -192,15 +218,6 @@ static uint32_t read_value(Parser *p)
 }
 
 /* ---- nodes */
-
-/* Elements of a list of values: a count of commas is enough room. */
-static uint32_t *list_room(Parser *p)
-{
-    size_t room = 1;
-    for (const char *at = p->s.at; *at; at++)
-        room += *at == ',';
-    return NEW_ARRAY(p->c, uint32_t, room);
-}
 
 static void read_outputs(Parser *p, Node *n, uint32_t node)
 {
@@ -312,6 +329,8 @@ static void read_attr(Parser *p, Attr *a)
         a->kind = ATTR_TENSOR;
         a->tensor = value_index(p);
         p->seen[s->failed ? 0 : a->tensor] |= 1;
+    } else if (scan_take(s, "type")) {
+        a->kind = ATTR_TYPE;
     } else if (scan_take(s, "graph ")) {
         a->kind = ATTR_GRAPH;
         a->graph = scan_index(s, p->c->subgraph_count);

@@ -20,7 +20,8 @@
  *
  *   VALUE  %N NAME DTYPE[DIM, ...]<CONTENT, ...> FLAGS : DATA       [*]: no rank; ?: no dim; <...> only when known
  *   DATA   0xHEX, @FILE:OFFSET+SIZE#CHECKSUM, or both               FILE "": the model itself
- *   FLAGS  !const !in !out !feed=NAME !state=N !proof=N; of nodes !raw !constant !dead !fused=N !inplace=N
+ *   LIST   !seq(%N, ...) or !opt(%N): no tensor, but these values
+ *   FLAGS  LIST !const !in !out !feed=NAME !state=N !proof=N; of nodes !raw !constant !dead !fused=N !inplace=N
  *
  * Lines that begin with # are comments. Uses are counted, defaults of attributes come from the rows. Names that are no
  * plain words stand in double quotes. */
@@ -125,8 +126,18 @@ static void add_data(Text *t, const Data *d)
     }
 }
 
+static void add_list_items(Text *t, const List *list)
+{
+    text_add(t, list->optional ? " !opt(" : " !seq(");
+    for (int i = 0; i < list->count; i++)
+        text_add(t, "%s%%%u", i ? ", " : "", list->items[i]);
+    text_add(t, ")");
+}
+
 static void add_value_flags(Text *t, const Value *v)
 {
+    if (v->list)
+        add_list_items(t, v->list);
     text_add(t, "%s%s%s", v->is_constant ? " !const" : "", v->is_input ? " !in" : "", v->is_output ? " !out" : "");
     if (v->feed)
         text_add(t, " !feed=%s", feed_name(v->feed));
@@ -194,6 +205,7 @@ static void add_attr(Text *t, const Attr *a)
     case ATTR_STRING: add_quoted(t, a->s ? a->s : ""); break;
     case ATTR_TENSOR: text_add(t, "%%%u", a->tensor); break;
     case ATTR_GRAPH: text_add(t, "graph %u", a->graph); break;
+    case ATTR_TYPE: text_add(t, "type"); break;
     case ATTR_INTS: case ATTR_FLOATS: case ATTR_STRINGS: add_list(t, a); break;
     }
 }

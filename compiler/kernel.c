@@ -159,6 +159,11 @@ void kernel_label(Kernel *k, const char *label) { k->label = label; }
 
 void kernel_condition(Kernel *k, int block) { k->condition = block; }
 
+void kernel_key(Kernel *k, DType t)
+{
+    kernel_text(k, "KEY", t == DT_U64 ? "gp_u64" : compute_c(t));
+}
+
 void kernel_bytes(Kernel *k, int64_t fixed, int64_t per_row)
 {
     k->bytes_fixed = fixed;

@@ -169,7 +169,8 @@ bool attr_read(Reader *r, Scope *s, const GivenAttr *given, const char *node, co
 {
     static const AttrKind kinds[] = {[AT_FLOAT] = ATTR_FLOAT, [AT_INT] = ATTR_INT, [AT_STRING] = ATTR_STRING,
                                      [AT_TENSOR] = ATTR_TENSOR, [AT_GRAPH] = ATTR_GRAPH, [AT_FLOATS] = ATTR_FLOATS,
-                                     [AT_INTS] = ATTR_INTS, [AT_STRINGS] = ATTR_STRINGS, [AT_TYPE_PROTOS] = ATTR_NONE};
+                                     [AT_INTS] = ATTR_INTS, [AT_STRINGS] = ATTR_STRINGS, [AT_TYPE_PROTO] = ATTR_TYPE,
+                                     [AT_TYPE_PROTOS] = ATTR_NONE};
     const AttributeProto *a = given->attr;
     int type = attr_type(a);
     if (!check_type(r, given, type, place))
@@ -178,6 +179,7 @@ bool attr_read(Reader *r, Scope *s, const GivenAttr *given, const char *node, co
     switch (out->kind) {
     case ATTR_INT: out->i = a->i; return true;
     case ATTR_FLOAT: out->f = (double)a->f; return true;
+    case ATTR_TYPE: return true;
     case ATTR_STRING: out->s = bytes_text(r, &a->s, out->name, place); return true;
     case ATTR_TENSOR: return read_tensor(r, s, given, node, place, out);
     case ATTR_GRAPH: return read_graph(r, s, given, node, place, out);

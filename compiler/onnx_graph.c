@@ -55,6 +55,7 @@ static uint32_t capture(Reader *r, Scope *s, const char *name, const Graph *from
     v->name = own;
     v->producer = v->output_index = v->uses = v->state = 0;
     v->is_input = v->is_output = false;
+    v->list = NULL;
     names_add(r->c, &s->names, name, value);
     return value;
 }
@@ -100,25 +101,38 @@ static Dim read_dim(Reader *r, const Onnx__TensorShapeProto__Dimension *d, const
 static const char *other_type(const Onnx__TypeProto *t)
 {
     switch (t->value_case) {
-    case ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE: return "a sequence";
     case ONNX__TYPE_PROTO__VALUE_MAP_TYPE: return "a map";
     case ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE: return "a sparse tensor";
-    case ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE: return "an optional";
     default: return NULL;
     }
 }
 
-/* The declared element type, DT_NONE when none is; false after an error. */
+/* What a sequence or an optional holds; NULL: it is neither, or does not say. */
+static const Onnx__TypeProto *held_type(const Onnx__TypeProto *t)
+{
+    if (t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) return t->sequence_type->elem_type;
+    return t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE ? t->optional_type->elem_type : NULL;
+}
+
+static bool is_list(const Onnx__TypeProto *t)
+{
+    return t && (t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE || t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE);
+}
+
+/* The declared element type, of the tensors in it when it is a list; DT_NONE when none is; false after an error. */
 static bool read_elem_type(Reader *r, const ValueInfoProto *p, const char *place, DType *out)
 {
     *out = DT_NONE;
-    if (p->type && other_type(p->type)) {
-        diag_error(r->c, place, "%s is not supported; expected a tensor", other_type(p->type));
+    const Onnx__TypeProto *t = p->type;
+    while (t && held_type(t)) /* as deep as messages may be nested */
+        t = held_type(t);
+    if (t && other_type(t)) {
+        diag_error(r->c, place, "%s is not supported; expected a tensor", other_type(t));
         return false;
     }
-    if (!p->type || !p->type->tensor_type || p->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+    if (!t || !t->tensor_type || t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return true;
-    int type = p->type->tensor_type->elem_type;
+    int type = t->tensor_type->elem_type;
     if (type == DT_STRING || type < 0 || type > DT_I2) {
         if (type == DT_STRING)
             diag_error(r->c, place, "strings are not supported");
@@ -136,6 +150,13 @@ static void read_input_type(Reader *r, Scope *s, uint32_t value, const ValueInfo
     Value *v = &s->graph->values[value];
     if (!read_elem_type(r, p, place, &v->dtype))
         return;
+    if (is_list(p->type)) { /* in a subgraph it gets what the node gives */
+        if (s->graph != &r->c->graph)
+            return;
+        v->list = NEW(r->c, List);
+        *v->list = (List){.optional = p->type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE, .count = -1};
+        return;
+    }
     const Onnx__TensorShapeProto *shape = v->dtype ? p->type->tensor_type->shape : NULL;
     if (!shape) {
         if (s->graph == &r->c->graph)
@@ -349,7 +370,7 @@ static void read_outputs(Reader *r, Scope *s, const GraphProto *p, const char *w
         g->outputs[g->output_count++] = value;
         Value *v = &g->values[value];
         v->is_output = true;
-        if (!read_elem_type(r, p->output[i], place, &type) || !type)
+        if (!read_elem_type(r, p->output[i], place, &type) || !type || is_list(p->output[i]->type))
             continue;
         if (v->dtype && v->dtype != type)
             diag_error(r->c, place, "its declared type does not hold; expected %s, found %s", dtype_name(type),

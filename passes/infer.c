@@ -58,11 +58,10 @@ static bool infer_round(Compilation *c, bool first, bool *good)
 {
     bool learned = false;
     for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        while (i <= c->graph.node_count && node_expands(c, &c->graph.nodes[i])) /* what it stands for may begin with another */
+            if (!*good || !node_expand(c, i)) { *good = false; return false; }
+        if (i > c->graph.node_count) break;
         Node *n = &c->graph.nodes[i];
-        if (n->op->facts & OP_CONTROL) {
-            if (!*good || !control_expand(c, i)) { *good = false; return false; }
-            n = &c->graph.nodes[i];
-        }
         bool known = !first && node_known(c, n);
         if (known && !n->op->contents) continue;
         if (first && !node_check_types(c, n)) { *good = false; continue; }
@@ -84,13 +83,14 @@ static void infer_rounds(Compilation *c, bool *good)
 }
 
 /* Dims that the model declares of its outputs are believed only where no rule determines them: exporters err. */
-typedef struct Declared { int rank; Dim dims[MAX_RANK]; } Declared;
+typedef struct Declared { uint32_t value; int rank; Dim dims[MAX_RANK]; } Declared;
 
 static Declared *take_declared(Compilation *c)
 {
-    Declared *list = NEW_ARRAY(c, Declared, c->graph.output_count + 1);
+    Declared *list = NEW_ARRAY(c, Declared, c->graph.output_count + 1); /* ends with value 0 */
     for (uint32_t i = 0; i < c->graph.output_count; i++) {
         Value *v = &c->graph.values[c->graph.outputs[i]];
+        list[i].value = c->graph.outputs[i];
         list[i].rank = -1;
         if (!v->producer) continue;
         list[i].rank = v->rank;
@@ -104,8 +104,8 @@ static Declared *take_declared(Compilation *c)
 static bool believe_declared(Compilation *c, const Declared *list)
 {
     bool learned = false;
-    for (uint32_t i = 0; i < c->graph.output_count; i++) {
-        Value *v = &c->graph.values[c->graph.outputs[i]];
+    for (uint32_t i = 0; list[i].value; i++) {
+        Value *v = &c->graph.values[list[i].value];
         if (list[i].rank < 0 || dims_known(v) || (v->rank >= 0 && v->rank != list[i].rank)) continue;
         v->rank = list[i].rank;
         for (int k = 0; k < v->rank; k++) {
@@ -153,6 +153,22 @@ static void rank_symbols(Compilation *c)
     }
 }
 
+/* One round, without what follows from faulty nodes and from control nodes. */
+void infer_survey(Compilation *c, const bool *good)
+{
+    bool *known = NEW_ARRAY(c, bool, c->graph.node_count + 1);
+    (void)take_declared(c);
+    known[0] = true; /* graph inputs and initializers */
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) {
+        Node *n = &c->graph.nodes[i];
+        known[i] = good[i] && !(n->op->facts & OP_CONTROL);
+        for (int k = 0; k < n->input_count; k++)
+            known[i] = known[i] && known[c->graph.values[n->inputs[k]].producer];
+        known[i] = known[i] && node_check_types(c, n) && n->op->shape(c, n);
+        if (known[i] && n->op->contents) n->op->contents(c, n);
+    }
+}
+
 static bool pin(Compilation *c, const Range *list, int count)
 {
     bool good = true;
@@ -178,8 +194,10 @@ bool pass_infer(Compilation *c)
     rank_symbols(c);
     count_uses(c);
     (void)infer_round(c, true, &good);
+    good = good && lists_end(c);
     infer_rounds(c, &good);
     if (good && believe_declared(c, declared)) infer_rounds(c, &good);
     if (good) mint_unknown(c);
+    for (uint32_t v = 1; v <= c->graph.value_count; v++) c->graph.values[v].floats = NULL;
     return good && !diag_failed(c);
 }

@@ -211,7 +211,10 @@ def models():
     yield 'input_negative_dim', plain(inputs=(X, info('r', F32, [-1])))
     yield 'input_no_type', plain(inputs=(X, sub(1, 'r')))
     yield 'input_no_shape', plain(inputs=(X, sub(1, 'r') + sub(2, sub(1, num(1, F32)))))
-    yield 'input_sequence', plain(inputs=(X, sub(1, 'r') + sub(2, sub(4, b''))))
+    yield 'input_sequence', plain(inputs=(X, sub(1, 'r') + sub(2, sub(4, sub(1, sub(1, num(1, F32)))))))
+    yield 'input_optional', plain(inputs=(X, sub(1, 'r') + sub(2, sub(9, sub(1, sub(4, sub(1, sub(1, num(1, F32)))))))))
+    yield 'input_sequence_of_strings', plain(inputs=(X, sub(1, 'r') + sub(2, sub(4, sub(1, sub(1, num(1, STRING)))))))
+    yield 'input_sequence_of_maps', plain(inputs=(X, sub(1, 'r') + sub(2, sub(4, sub(1, sub(5, b''))))))
     yield 'input_no_name', plain(inputs=(X, info('', F32, [1])))
     yield 'output_type', plain([node('Identity', ['x'], ['y'])], outputs=(Y, info('x', F16, ['n', 4])))
     yield 'segment', with_init(tensor('w', F32, [4, 4], raw=bytes(64), more=sub(3, num(1, 0) + num(2, 4))))
@@ -237,6 +240,16 @@ def models():
     yield 'unknown_domain', with_node(node('Mystery', ['x'], ['q'], 'block.0/Mystery', domain='com.example'),
                                       opsets=(('', 21), ('com.example', 1)))
     yield 'not_imported', with_node(node('Mystery', ['x'], ['q'], 'm', domain='com.example'))
+    branches = [attr(which, A_GRAPH, sub(6, graph([node(op, ['x'], ['z'], op.lower())], [], [info('z', F32, ['n', 4])])))
+                for which, op in (('then_branch', 'Frobnicate'), ('else_branch', 'Neg'))]
+    choice = node('If', ['c'], ['y'], 'choose', branches)
+    condition = info('c', BOOL, [])
+    yield 'lacks_in_branch', plain([choice], (X, condition), inits=())
+    contrib = (('', 21), ('com.microsoft', 1))
+    lacking = [choice, node('GreedySearch', ['x'], ['q'], 'search', domain='com.microsoft'), node('Relu', ['q'], ['r'], 'behind', [attr('alpha', A_INT, num(3, 1))]),
+               node('Softmax', ['x'], ['s'], 'soft', [attr('axis', A_INT, num(3, 7))]), node('Softmax', ['q'], ['t'], 'unknown', [attr('axis', A_INT, num(3, 7))])]
+    yield 'lacks_much', plain(lacking, (X, condition), inits=(), opsets=contrib)
+    yield 'lacks_behind_strings', plain(lacking, (X, condition, info('words', STRING, [1])), inits=(), opsets=contrib)
     yield 'no_operator', with_node(node('', ['x'], ['q'], 'nothing'))
     yield 'attribute_unknown', with_node(node('Neg', ['x'], ['q'], 'n', [attr('colour', A_INT, num(3, 1))]))
     yield 'attribute_kind', with_node(node('Softmax', ['x'], ['q'], 's', [attr('axis', A_FLOAT, f32(2, 1.0))]))
@@ -287,6 +300,13 @@ TENSORS = {
     'text': b'This is no tensor.\n',
     'empty': b'',
     'other': tensor('z', F32, [3, 4], raw=bytes(48)),
+    # for 'r' of the models 'input_sequence' and 'input_optional': sequences of f32
+    'sequence_type': sub(3, tensor('a', F32, [1], raw=bytes(4))) + sub(3, tensor('b', I64, [1], raw=bytes(8))),
+    'sequence_inner': num(2, 4) + sub(5, sub(3, tensor('a', F32, [1], raw=bytes(4)))),
+    'sequence_short': sub(3, tensor('a', F32, [2], raw=bytes(4))),
+    'optional_type': num(2, 4) + sub(5, sub(3, tensor('a', I64, [1], raw=bytes(8)))),
+    'optional_tensor': num(2, 1) + sub(3, tensor('a', I64, [1], raw=bytes(8))),
+    'optional_inner': num(2, 5) + sub(7, b''),
 }
 
 

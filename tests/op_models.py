@@ -2,7 +2,7 @@
 
 A file tests/ops_<family>.py has a function cases() that yields Case objects. tests/make_op_models.py writes each into a folder
 of its own, laid out like ONNX's own test data: model.onnx, input_0.pb ..., output_0.pb ..., and case.txt (relative and
-absolute tolerance, and who computed the expected outputs).
+absolute tolerance, who computed the expected outputs, and the operator: domain, name, version of the domain).
 
 Expected outputs never come from our kernels: they are given by hand, or computed by onnxruntime on the CPU, or, for what
 it lacks, by the ONNX reference evaluator. Half types are computed in float32 from the same rounded inputs, so that the
@@ -146,6 +146,7 @@ def save(case, folder):
         write(os.path.join(folder, "output_%d.pb" % index), to_proto(array, names[index]))
     with open(os.path.join(folder, "case.txt"), "w", encoding="ascii") as out:
         out.write("rtol %g\natol %g\nsource %s\n" % (*case.tolerance, source))
+        out.write("operator %s %s %d\n" % (case.domain or "ai.onnx", case.op, case.opset or OPSETS[case.domain]))
         for index, text in case.check.items():
             out.write("check %d %s\n" % (index, text))
     return source

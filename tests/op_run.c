@@ -6,6 +6,8 @@
  * LIST has a line `plan PATH` for each plan, then `in NAME FILE` for its inputs and `out NAME BYTES` for its outputs; paths are
  * relative to LIST's folder. DUMP gets for each plan a line `ok` and the outputs' bytes, or a line `failed: TEXT`. Each plan runs
  * in a process of its own on the host target, where its code may crash; on a GPU all run in this one. */
+#include "read_file.h"
+
 #include <plan.h>
 
 #include <stdio.h>
@@ -21,29 +23,11 @@ typedef struct Job { char plan[1024]; int input_count, output_count; Port inputs
 
 static char folder[1024];
 
-static void *read_file(const char *name, size_t *size)
-{
-    char path[2100];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "rb");
-    if (!f) return NULL;
-    fseek(f, 0, SEEK_END);
-    *size = (size_t)ftell(f);
-    rewind(f);
-    void *data = malloc(*size + 1);
-    if (data && fread(data, 1, *size, f) != *size) {
-        free(data);
-        data = NULL;
-    }
-    fclose(f);
-    return data;
-}
-
 static plan_status feed(plan_session *s, const Job *j)
 {
     for (int i = 0; i < j->input_count; i++) {
         size_t size = 0;
-        void *data = read_file(j->inputs[i].file, &size);
+        void *data = read_file(folder, j->inputs[i].file, &size);
         if (!data) return PLAN_ERROR_FILE;
         const plan_status status = plan_session_write_input(s, "main", j->inputs[i].name, data, size);
         free(data);

@@ -9,7 +9,7 @@ CONTRIB = "com.microsoft"
 # ---- Attention
 
 def attention(name, dtype="f32", batch=1, heads=4, kv_heads=2, rows=3, past=0, head=16, vhead=None, flat=True, mask=None, keys=None,
-              nonpad=None, oracle="ort", expected=None, opset=None, **attrs):
+              nonpad=None, oracle="ort", expected=None, opset=None, stage=None, **attrs):
     vhead = vhead or head
     keys = rows if keys is None else keys
     def tensor(seed, count, length, width):
@@ -23,6 +23,9 @@ def attention(name, dtype="f32", batch=1, heads=4, kv_heads=2, rows=3, past=0, h
         outputs += ["present_key", "present_value"]
     elif nonpad is not None:
         inputs += [None, None, ("lengths", np.array(nonpad, np.int64))]
+    if stage is not None:
+        outputs += [""] * (3 - len(outputs)) + ["scores"]
+        attrs.update(qk_matmul_output_mode=stage)
     if flat:
         attrs.update(q_num_heads=heads, kv_num_heads=kv_heads)
     if expected is not None:
@@ -75,6 +78,12 @@ def attentions():
     yield attention("scale", past=2, scale=0.3)
     yield attention("softcap", past=2, softcap=2.0, oracle="onnx")
     yield attention("softcap_mask", past=2, softcap=2.0, mask=causal_with_mask(3, 2), oracle="onnx")
+    for stage in range(4): # what attention computes on its way
+        capped = {"softcap": 2.0} if stage else {} # the reference caps stage 0 as well, the schema does not
+        yield attention("stage%d" % stage, past=5, **capped, mask=random(8, (3, 8)), stage=stage, oracle="onnx")
+        yield attention("stage%d_causal" % stage, "f16", flat=False, past=70, batch=2, is_causal=1, stage=stage, oracle="onnx")
+        yield attention("stage%d_bool" % stage, "bf16", rows=1, past=200, mask=causal_with_mask(1, 200), stage=stage, oracle="onnx")
+        yield attention("stage%d_lengths" % stage, keys=9, nonpad=[5], stage=stage, oracle="onnx")
     yield attention("mask_2d", past=4, mask=random(8, (3, 7)))
     yield attention("mask_heads", batch=2, past=4, mask=random(8, (1, 4, 3, 7)))
     yield attention("mask_batch", batch=2, past=4, mask=random(8, (2, 1, 3, 7)))

@@ -1,5 +1,5 @@
-"""ops_cast.py - casts between all element types over the codes and the ties of the narrow ones, BitCast, and linear quantisation to and
-from them. Expected values come from ml_dtypes, or the reference's float8e8m0."""
+"""ops_cast.py - cases for compiler/ops/cast.c and bitcast.c: casts between all element types over the codes and the ties of the narrow
+ones, BitCast, and linear quantisation to and from them. Expected values come from ml_dtypes, or the reference's float8e8m0."""
 import ml_dtypes
 import numpy as np
 import onnx

@@ -60,7 +60,13 @@ def suppressions():
                        ["y"], {"center_point_box": centre}, opset=11, oracle="ort")
 
 
+def above_i64():
+    x = np.array([2 ** 63 + 1, 4, 2 ** 63 + 1, 2 ** 64 - 1, 4], np.uint64)
+    yield Case("unique_above_i64", "Unique", [("x", x)], ["y"], expected=[np.array([4, 2 ** 63 + 1, 2 ** 64 - 1], np.uint64)])
+
+
 def cases():
+    yield from above_i64()
     yield from nonzeros()
     yield from compresses()
     yield from uniques()

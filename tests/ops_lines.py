@@ -16,6 +16,16 @@ def hardmaxes():
                        dtype=dtype, expected=[y.reshape(shape)])
 
 
+def sums():
+    for t in (np.float32, np.int64, np.int32):
+        x = (random(24, (3, 4, 5), "f32", 4)).astype(t)
+        for axis in (0, 1, -1):
+            for exclusive in (0, 1):
+                for reverse in (0, 1):
+                    yield Case("cumsum_%s_%d_%d%d" % (np.dtype(t).name, axis, exclusive, reverse), "CumSum", [("x", x), Const(np.int64(axis))], ["y"],
+                               {"exclusive": exclusive, "reverse": reverse})
+
+
 def products():
     x = random(2, (3, 4, 5))
     for axis in (0, 1, -1):
@@ -76,6 +86,7 @@ def words():
 
 def cases():
     yield from hardmaxes()
+    yield from sums()
     yield from products()
     yield from matrices()
     yield from others()

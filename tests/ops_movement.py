@@ -1,4 +1,4 @@
-"""ops_movement.py - cases for compiler/ops/movement.c."""
+"""ops_movement.py - cases for compiler/ops/movement.c and gather.c."""
 import numpy as np
 
 from op_models import Case, Const, random
@@ -99,16 +99,6 @@ def others(dtype):
                        ["y"], {"upper": upper}, dtype=dtype, oracle="reference")
 
 
-def sums():
-    for t in (np.float32, np.int64, np.int32):
-        x = (random(24, (3, 4, 5), "f32", 4)).astype(t)
-        for axis in (0, 1, -1):
-            for exclusive in (0, 1):
-                for reverse in (0, 1):
-                    yield Case("cumsum_%s_%d_%d%d" % (np.dtype(t).name, axis, exclusive, reverse), "CumSum", [("x", x), Const(np.int64(axis))], ["y"],
-                               {"exclusive": exclusive, "reverse": reverse})
-
-
 def integers():
     """Movement of other element types."""
     for t in (np.int64, np.int32, np.uint8, bool, np.int8, np.uint64, np.float64):
@@ -136,6 +126,5 @@ def cases():
         yield from gathers(dtype)
         yield from scatters(dtype)
         yield from others(dtype)
-    yield from sums()
     yield from integers()
     yield from contents()

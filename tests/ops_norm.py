@@ -79,4 +79,10 @@ def cases():
     yield Case("layer_axis1", "LayerNormalization", [("x", x), Const(random(31, (3, 40))), Const(random(32, (3, 40)))], ["y"], {"axis": 1}, opset=17)
     masked = random(33, (3, 8))
     masked[1, 4:] = -np.inf
+    for op, size in (("Softmax", 7), ("LogSoftmax", 300), ("Softmax", 5000)):
+        wide = random(31, (3, size)).astype(np.float64) * 1e-3
+        e = np.exp(wide - wide.max(-1, keepdims=True))
+        shares = e / e.sum(-1, keepdims=True)
+        yield Case("%s_f64_%d" % (op.lower(), size), op, [("x", wide)], ["y"], opset=13, tolerance=(1e-12, 1e-14),
+                   expected=[np.log(shares) if op == "LogSoftmax" else shares])
     yield Case("softmax_masked", "Softmax", [("x", masked)], ["y"], opset=13)

@@ -1,4 +1,4 @@
-"""ops_pointwise.py - cases for compiler/ops/pointwise.c."""
+"""ops_pointwise.py - cases for compiler/ops/pointwise.c and logic.c."""
 import ml_dtypes
 import numpy as np
 

@@ -41,6 +41,25 @@ def integers():
     yield Case("mask", "ReduceSum", [("x", mask), axes_of((1,))], ["y"], {"keepdims": 0}, opset=13)
 
 
+BIG = np.array([[5, 2 ** 63 + 9, 7, 2 ** 63 + 4], [2 ** 64 - 1, 3, 2 ** 63, 1]], np.uint64)
+
+
+def limits():
+    """Nothing is folded: the type's least or greatest value. Values of u64 above those of i64."""
+    for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+        least, most = np.iinfo(kind).min, np.iinfo(kind).max
+        for op, value in (("ReduceMax", least), ("ReduceMin", most)):
+            yield Case("%s_empty_%s" % (op, np.dtype(kind).name), op, [("x", np.zeros((2, 0, 3), kind)), axes_of((1,))], ["y"], opset=20,
+                       expected=[np.full((2, 1, 3), value, kind)])
+    for op, value in (("ReduceMax", -np.inf), ("ReduceMin", np.inf)):
+        yield Case(op + "_empty_f32", op, [("x", np.zeros((2, 0), np.float32)), axes_of((1,))], ["y"], opset=20, expected=[np.full((2, 1), value, np.float32)])
+    for op, fold in (("ReduceMax", np.max), ("ReduceMin", np.min), ("ReduceL1", np.sum), ("ReduceSum", np.sum)):
+        yield Case(op + "_above_i64", op, [("x", BIG), axes_of((1,))], ["y"], opset=20, expected=[fold(BIG, axis=1, keepdims=True, dtype=np.uint64)
+                   if fold is np.sum else fold(BIG, axis=1, keepdims=True)])
+    for op, place in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+        yield Case(op + "_above_i64", op, [("x", BIG)], ["y"], {"axis": 1}, opset=13, expected=[place(BIG, axis=1)[:, None]])
+
+
 def integer_mean(x):
     total = x.sum(1, keepdims=True)
     return (np.sign(total) * (np.abs(total) // x.shape[1])).astype(x.dtype)
@@ -68,5 +87,6 @@ def cases():
     for op in FOLDS:
         yield from folds(op)
     yield from integers()
+    yield from limits()
     yield from options()
     yield from extremes()

@@ -23,7 +23,15 @@ def tuples(data, index, update, join):
     return out.astype(data.dtype)
 
 
+def above_i64():
+    data, update = np.array([2 ** 63 + 1, 5, 2 ** 63], np.uint64), np.array([7, 2 ** 64 - 2, 9], np.uint64)
+    for reduction, join in (("max", np.maximum), ("min", np.minimum)):
+        yield Case(reduction + "_above_i64", "ScatterElements", [("x", data), ("i", np.arange(3)), ("u", update)], ["y"], {"reduction": reduction}, opset=18,
+                   expected=[join(data, update)])
+
+
 def cases():
+    yield from above_i64()
     rng = np.random.default_rng(5)
     for join in JOINS:
         for dtype in ("f32", "f16", "int32", "int64"):

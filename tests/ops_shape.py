@@ -1,4 +1,4 @@
-"""ops_shape.py - cases for compiler/ops/shape.c."""
+"""ops_shape.py - cases for compiler/ops/shape.c and fill.c."""
 import numpy as np
 
 from op_models import Case, Const, random
@@ -44,6 +44,10 @@ def axes():
     yield Case("identity", "Identity", [("x", x)], ["y"])
     yield Case("dropout", "Dropout", [("x", x)], ["y"])
     yield Case("dropout_10", "Dropout", [("x", x)], ["y"], {"ratio": 0.3}, opset=10)
+    for opset, kind in ((7, np.float32), (10, bool), (13, bool)):
+        yield Case("dropout_mask_%d" % opset, "Dropout", [("x", x)], ["y", "mask"], opset=opset, expected=[x, np.ones(x.shape, kind)])
+    nothing = [Const(np.float32(0)), Const(np.array(True))]
+    yield Case("dropout_training_ratio_0", "Dropout", [("x", x)] + nothing, ["y", "mask"], opset=13, expected=[x, np.ones(x.shape, bool)])
 
 
 def transposes(dtype):

@@ -33,6 +33,9 @@ documented() { # every option that --help names is in the manual page
 }
 for program in gcc-plan plan-inspect plan-run; do check "the manual page has all options of $program" documented "$program"; done
 
+operators() { "$gcc_plan" --ops | diff "$SRC/doc/operators.txt" -; }
+check "doc/operators.txt is what --ops prints" operators
+
 # One input, one plan: whatever the folder, the number of threads, or the detour through text.
 check "compile" "$gcc_plan" "$model" -o a.plan --target host --sample greedy --threads 1
 [ -e a.plan ] || { echo "$passed passed, $((failed + 1)) failed, $skipped skipped"; exit 1; }

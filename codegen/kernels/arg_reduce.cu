@@ -3,7 +3,7 @@
 KERNEL(THREADS)
 {
     EXTENTS
-    SHARED(X_C, values, THREADS);
+    SHARED(KEY, values, THREADS);
     SHARED(int, places, THREADS);
     const idx row = BID_X;
     if (row >= ROWS) return;
@@ -12,10 +12,10 @@ KERNEL(THREADS)
 #else
 #define GP_ARG_BEATS(v, i, w, j) ((j) < 0 || (v) < (w) || ((v) == (w) && (LAST ? (i) > (j) : (i) < (j))))
 #endif
-    X_C best = 0;
+    KEY best = 0;
     int place = -1;
     for (idx col = TID; col < COLS; col += THREADS) {
-        const X_C v = X_LD(X_ROW + X_COL);
+        const KEY v = (KEY)X_LD(X_ROW + X_COL);
         if (GP_ARG_BEATS(v, (int)col, best, place)) {
             best = v;
             place = (int)col;

@@ -14,6 +14,22 @@
 #define KEYS (32 / LANES) /* of a warp at a time */
 #define WARPS (KERNEL_BLOCK / 32)
 #define UNROLLED (CHUNK / (KEYS * WARPS))
+#define ITEMS ((GROUP + 2 + WARPS - 1) / WARPS) /* heads of the new row that a warp prepares: queries, key, value */
+#define WORDS ((D + 31) / 32)
+#define PAIRS (((GROUP + 1) * HALF + KERNEL_BLOCK - 1) / KERNEL_BLOCK)
+#define KEY_OF(chunk, u) (begin + (chunk) * CHUNK + ((u) * WARPS + WARP) * KEYS + LANE / LANES)
+#define LOAD_KEYS(chunk) \
+    do { \
+        UNROLL \
+        for (int u = 0; u < UNROLLED; u++) { \
+            UNROLL \
+            for (int j = 0; j < 8; j++) k[u][j] = v[u][j] = 0.0f; \
+            if (KEY_OF(chunk, u) < past) { \
+                GP_PASTE(LDV_, KTYPE)(K, K_AT(batch, head, KEY_OF(chunk, u), slice), k[u]); \
+                GP_PASTE(LDV_, KTYPE)(V, V_AT(batch, head, KEY_OF(chunk, u), slice), v[u]); \
+            } \
+        } \
+    } while (0)
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
@@ -25,19 +41,33 @@ KERNEL(KERNEL_BLOCK)
     SHARED(int, order, 1);
     const idx split = BID_X, head = BID_Y, batch = BID_Z;
     if (batch >= Q_D0) return;
-    const idx past = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), (idx)(CAPACITY) - 1), 0);
-    const idx last = past + 1;
+
+    /* What is read here comes in few round trips: first the length and the new row, then, at once, all that the length places. */
+    const idx length = (idx)LEN_LD(LEN_OFF + batch * LEN_S0);
+    float mine[ITEMS][WORDS];
+    UNROLL
+    for (int i = 0; i < ITEMS; i++) {
+        const int item = WARP + i * WARPS;
+        const idx h = item < GROUP ? head * GROUP + item : head;
+        UNROLL
+        for (int j = 0; j < WORDS; j++) {
+            const int d = MIN(LANE + 32 * j, D - 1);
+            mine[i][j] = item < GROUP ? (float)Q_LD(Q_AT(batch, h, 0, d)) : item == GROUP ? (float)KN_LD(KN_AT(batch, h, 0, d)) : (float)VN_LD(VN_AT(batch, h, 0, d));
+            if (D % 32 && LANE + 32 * j >= D) mine[i][j] = 0.0f;
+        }
+    }
+    const idx past = MAX(MIN(length, (idx)(CAPACITY) - 1), 0), last = past + 1;
 #if WINDOW > 0
     const idx begin = MAX(last - WINDOW, 0);
 #else
     const idx begin = 0;
 #endif
     const idx chunks = (last - begin + CHUNK - 1) / CHUNK;
-    const int active = (int)MIN(chunks, (idx)SPLITS);
+    const int active = (int)MIN(chunks, (idx)SPLITS), slice = LANE % LANES * 8;
     if (split >= active) return;
     const int owner = (chunks - 1) % SPLITS == split; /* of the chunk with the new row */
-
-    /* ---- the new row: a warp a head */
+    float k[UNROLLED][8], v[UNROLLED][8];
+    LOAD_KEYS(split);
 #if HALF
 #if POSITIONS
     const idx position = (idx)POS_LD(POS_AT(batch, 0));
@@ -45,64 +75,73 @@ KERNEL(KERNEL_BLOCK)
     const idx position = past;
 #endif
     const int inside = position >= 0 && position < COS_D0; /* a position without a row in the tables: not rotated */
+    float cosine[PAIRS], sine[PAIRS];
+    UNROLL
+    for (int p = 0; p < PAIRS; p++) {
+        const int i = (TID + p * KERNEL_BLOCK) % HALF;
+        cosine[p] = inside ? (float)COS_LD(COS_AT(position, i)) : 1.0f;
+        sine[p] = inside ? (float)SIN_LD(SIN_AT(position, i)) : 0.0f;
+    }
 #endif
-    for (int item = WARP; item < GROUP + 2; item += WARPS) {
-        const int is_key = item == GROUP, is_value = item == GROUP + 1;
-        const idx h = item < GROUP ? head * GROUP + item : head;
-        float mine[(D + 31) / 32];
-        UNROLL
-        for (int j = 0; j < (D + 31) / 32; j++) {
-            const int d = MIN(LANE + 32 * j, D - 1);
-            mine[j] = D % 32 && LANE + 32 * j >= D ? 0.0f : is_value ? (float)VN_LD(VN_AT(batch, h, 0, d)) : is_key ? (float)KN_LD(KN_AT(batch, h, 0, d)) : (float)Q_LD(Q_AT(batch, h, 0, d));
-        }
+
+    /* ---- the new row: a warp a head */
+    UNROLL
+    for (int i = 0; i < ITEMS; i++) {
+        const int item = WARP + i * WARPS;
 #if NORM_Q || NORM_K
         float square = 0.0f;
         UNROLL
-        for (int j = 0; j < (D + 31) / 32; j++) square = FMAF(mine[j], mine[j], square);
+        for (int j = 0; j < WORDS; j++) square = FMAF(mine[i][j], mine[i][j], square);
         square = WARP_SUM(square) / (float)D;
 #if NORM_Q
         if (item < GROUP) {
             const float inverse = 1.0f / SQRTF(square + (float)EPSILON_Q);
-            for (int j = 0; j < (D + 31) / 32; j++) mine[j] = Q_RND(mine[j] * inverse * (float)QW_LD(QW_OFF + MIN(LANE + 32 * j, D - 1) * QW_S0));
+            UNROLL
+            for (int j = 0; j < WORDS; j++)
+                mine[i][j] = Q_RND(mine[i][j] * inverse * (float)QW_LD(QW_OFF + MIN(LANE + 32 * j, D - 1) * QW_S0));
         }
 #endif
 #if NORM_K
-        if (is_key) {
+        if (item == GROUP) {
             const float inverse = 1.0f / SQRTF(square + (float)EPSILON_K);
-            for (int j = 0; j < (D + 31) / 32; j++) mine[j] = Q_RND(mine[j] * inverse * (float)KW_LD(KW_OFF + MIN(LANE + 32 * j, D - 1) * KW_S0));
+            UNROLL
+            for (int j = 0; j < WORDS; j++)
+                mine[i][j] = Q_RND(mine[i][j] * inverse * (float)KW_LD(KW_OFF + MIN(LANE + 32 * j, D - 1) * KW_S0));
         }
 #endif
 #endif
-        float *to = item < GROUP ? query + item * D : fresh + (is_value ? D : 0);
+        float *to = item < GROUP ? query + item * D : fresh + (item == GROUP ? 0 : D);
         UNROLL
-        for (int j = 0; j < (D + 31) / 32; j++)
-            if (D % 32 == 0 || LANE + 32 * j < D) to[LANE + 32 * j] = mine[j];
+        for (int j = 0; j < WORDS; j++)
+            if (item < GROUP + 2 && (D % 32 == 0 || LANE + 32 * j < D)) to[LANE + 32 * j] = mine[i][j];
     }
     SYNC();
 #if HALF
-    for (int pair = TID; pair < (GROUP + 1) * HALF; pair += KERNEL_BLOCK) {
-        const int item = pair / HALF, i = pair % HALF;
+    UNROLL
+    for (int p = 0; p < PAIRS; p++) {
+        const int pair = TID + p * KERNEL_BLOCK, item = pair / HALF, i = pair % HALF;
         float *row = item < GROUP ? query + item * D : fresh;
         const int x = INTERLEAVED ? 2 * i : i, y = INTERLEAVED ? 2 * i + 1 : i + HALF;
-        const float u = row[x], v = row[y];
-        const float cosine = inside ? (float)COS_LD(COS_AT(position, i)) : 1.0f;
-        const float sine = inside ? (float)SIN_LD(SIN_AT(position, i)) : 0.0f;
-        const float first = u * cosine - v * sine, second = u * sine + v * cosine;
-        row[x] = item < GROUP ? Q_RND(first) : first;
-        row[y] = item < GROUP ? Q_RND(second) : second;
+        if (item <= GROUP) {
+            const float u = row[x], w = row[y];
+            const float first = u * cosine[p] - w * sine[p], second = u * sine[p] + w * cosine[p];
+            row[x] = item < GROUP ? Q_RND(first) : first;
+            row[y] = item < GROUP ? Q_RND(second) : second;
+        }
     }
     SYNC();
 #endif
-    for (int d = TID; d < 2 * D; d += KERNEL_BLOCK) {
-        const float v = d < D ? (float)K_RND(fresh[d]) : (float)V_RND(fresh[d]);
-        fresh[d] = v;
-        if (owner && d < D) K_ST(K_AT(batch, head, past, d), v);
-        if (owner && d >= D) V_ST(V_AT(batch, head, past, d - D), v);
+    if (owner) {
+        for (int d = TID; d < 2 * D; d += KERNEL_BLOCK) {
+            const float x = d < D ? (float)K_RND(fresh[d]) : (float)V_RND(fresh[d]);
+            fresh[d] = x;
+            if (d < D) K_ST(K_AT(batch, head, past, d), x);
+            else V_ST(V_AT(batch, head, past, d - D), x);
+        }
+        SYNC(); /* owner is the same in the whole block */
     }
-    SYNC();
 
     /* ---- the keys */
-    const int slice = LANE % LANES * 8;
     float q[GROUP][8], sum[GROUP][8], top[GROUP], mass[GROUP];
     UNROLL
     for (int g = 0; g < GROUP; g++) {
@@ -116,20 +155,10 @@ KERNEL(KERNEL_BLOCK)
     }
     UNROLL_BY(1)
     for (idx chunk = split; chunk < chunks; chunk += SPLITS) {
-        float k[UNROLLED][8], v[UNROLLED][8];
-        UNROLL
-        for (int u = 0; u < UNROLLED; u++) { /* all loads first */
-            const idx key = begin + chunk * CHUNK + (u * WARPS + WARP) * KEYS + LANE / LANES;
-            UNROLL
-            for (int j = 0; j < 8; j++) k[u][j] = v[u][j] = 0.0f;
-            if (key < past) {
-                GP_PASTE(LDV_, KTYPE)(K, K_AT(batch, head, key, slice), k[u]);
-                GP_PASTE(LDV_, KTYPE)(V, V_AT(batch, head, key, slice), v[u]);
-            }
-        }
+        if (chunk > split) LOAD_KEYS(chunk);
         UNROLL
         for (int u = 0; u < UNROLLED; u++) {
-            const idx key = begin + chunk * CHUNK + (u * WARPS + WARP) * KEYS + LANE / LANES;
+            const idx key = KEY_OF(chunk, u);
             if (key == past) {
                 UNROLL
                 for (int j = 0; j < 8; j++) {
@@ -209,31 +238,43 @@ KERNEL(KERNEL_BLOCK)
     if (active == 1) return;
 
     /* ---- the last block of a head merges */
-    PUBLISH();
     SYNC();
     if (TID == 0) order[0] = (int)TICKET(TICKETS + TICKETS_OFF + batch * TICKETS_S0 + head);
     SYNC();
     if (order[0] != active - 1) return;
     if (TID == 0) TICKETS_ST(TICKETS_OFF + batch * TICKETS_S0 + head, 0); /* for the next launch */
-    OBTAIN();
     for (int at = TID; at < GROUP * D / 4; at += KERNEL_BLOCK) {
         const int g = at * 4 / D, d = at * 4 % D;
         float best = -INF_F, whole = 0.0f, value[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        UNROLL_BY(8)
-        for (int s = 0; s < active; s++) best = FMAXF(best, STATS_LD(STATS_AT(batch, head, s, g, 0)));
 #if SINK
-        const float sink = SINK == 2 ? (float)SINKS_LD(SINKS_OFF + (head * GROUP + g) * SINKS_S0) : 0.0f;
-        best = FMAXF(best, sink);
-        whole = EXPF(sink - best);
+        best = SINK == 2 ? (float)SINKS_LD(SINKS_OFF + (head * GROUP + g) * SINKS_S0) : 0.0f;
+        whole = 1.0f;
 #endif
-        UNROLL_BY(8)
-        for (int s = 0; s < active; s++) {
-            const float share = EXPF(STATS_LD(STATS_AT(batch, head, s, g, 0)) - best);
-            float part[4];
-            LDV_F32(PART, PART_AT(batch, head, s, g, d), part);
-            whole = FMAF(share, STATS_LD(STATS_AT(batch, head, s, g, 1)), whole);
+        UNROLL_BY(1)
+        for (int from = 0; from < active; from += 16) {
+            float peak[16], share[16], part[16][4];
             UNROLL
-            for (int j = 0; j < 4; j++) value[j] = FMAF(share, part[j], value[j]);
+            for (int s = 0; s < 16; s++) { /* all loads first */
+                const int other = MIN(from + s, active - 1);
+                peak[s] = STATS_LD(STATS_AT(batch, head, other, g, 0));
+                share[s] = STATS_LD(STATS_AT(batch, head, other, g, 1));
+                LDV_F32(PART, PART_AT(batch, head, other, g, d), part[s]);
+            }
+            float high = best;
+            UNROLL
+            for (int s = 0; s < 16; s++) high = FMAXF(high, peak[s]);
+            const float fade = best == -INF_F ? 0.0f : EXPF(best - high);
+            best = high;
+            whole *= fade;
+            UNROLL
+            for (int j = 0; j < 4; j++) value[j] *= fade;
+            UNROLL
+            for (int s = 0; s < 16; s++) {
+                const float weight = from + s < active ? EXPF(peak[s] - high) : 0.0f;
+                whole = FMAF(weight, share[s], whole);
+                UNROLL
+                for (int j = 0; j < 4; j++) value[j] = FMAF(weight, part[s][j], value[j]);
+            }
         }
         UNROLL
         for (int j = 0; j < 4; j++) Y_ST(Y_AT(batch, head * GROUP + g, 0, d + j), value[j] / whole);

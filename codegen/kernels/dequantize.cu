@@ -5,7 +5,7 @@
  *   COUNT              elements of Y         SOURCE     expression over i: the element of X; -1 gives 0
  *   X_PLACE Y_PLACE    where elements p of X and i of Y lie, over what COORDINATES declares from i
  *   AXIS INNER         extents               BLOCKS     scales along the axis;  BLOCK elements share one
- *   MODE               0 one scale, 1 one for each coordinate, 2 one for each block, in the shape of X
+ *   SCALE_AT           expression over before, along, inside: the scale of element p
  *   BITS               of an element when X is bytes that hold several, low bits first; 0: X_LD
  *   ZP                 0 none (ZERO_POINT, a literal), 1 like the scales, 2 like X: rows of ZP_ROW bytes, packed */
 KERNEL(KERNEL_BLOCK)
@@ -20,13 +20,7 @@ KERNEL(KERNEL_BLOCK)
             continue;
         }
         const idx inside = p % INNER, along = p / INNER % AXIS, before = p / INNER / AXIS;
-#if MODE == 0
-        const idx s = 0;
-#elif MODE == 1
-        const idx s = along;
-#else
-        const idx s = (before * BLOCKS + along / BLOCK) * INNER + inside;
-#endif
+        const idx s = SCALE_AT;
 #if BITS
         const int q = (X[X_OFF + p * BITS / 8] >> (int)(p * BITS % 8)) & ((1 << BITS) - 1);
 #else
@@ -43,5 +37,6 @@ KERNEL(KERNEL_BLOCK)
         Y_ST(Y_PLACE, v * S_LD(S_OFF + s));
         (void)before;
         (void)inside;
+        (void)along;
     }
 }

@@ -49,11 +49,16 @@ typedef unsigned long long gp_u64;
 /* Into the L2 cache, where a later read finds what is written meanwhile: allowed before the wait. */
 #define PREFETCH(pointer) asm volatile("prefetch.global.L2 [%0];" : : "l"(pointer))
 
-/* Blocks of one launch that meet: what a block wrote before PUBLISH() by all its threads is there for the block that took a
- * later TICKET(p) (one thread does; p counts up from 0), behind OBTAIN(). */
-#define PUBLISH() __threadfence()
-#define OBTAIN() __threadfence()
-#define TICKET(p) atomicAdd((unsigned int *)(p), 1u)
+/* Blocks of one launch that meet: TICKET(p), by one thread between two SYNC(), counts up from 0 the word at p; what all threads of
+ * a block wrote before is there for those of the blocks with later tickets. */
+#define TICKET(p) gp_ticket((unsigned int *)(p))
+FN unsigned int gp_ticket(unsigned int *p)
+{
+    __threadfence();
+    const unsigned int ticket = atomicAdd(p, 1u);
+    __threadfence();
+    return ticket;
+}
 
 FN float gp_float_of(gp_u32 bits) { return __uint_as_float(bits); }
 FN gp_u32 gp_bits_of(float v) { return __float_as_uint(v); }
@@ -147,8 +152,6 @@ FN gp_u16 gp_to_f16(float v)
 #define GRID_X (gp_index->grid_x)
 #define GRID_Y (gp_index->grid_y)
 #define GRID_Z (gp_index->grid_z)
-#define PUBLISH() __atomic_thread_fence(__ATOMIC_RELEASE)
-#define OBTAIN() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define TICKET(p) __atomic_fetch_add((unsigned int *)(p), 1u, __ATOMIC_ACQ_REL)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT

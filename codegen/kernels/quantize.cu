@@ -7,13 +7,7 @@ KERNEL(KERNEL_BLOCK)
     for (idx i = (idx)BID_X * KERNEL_BLOCK + TID; i < count; i += (idx)GRID_X * KERNEL_BLOCK) {
         COORDINATES
         const idx p = i, inside = i % INNER, along = i / INNER % AXIS, before = i / INNER / AXIS;
-#if MODE == 0
-        const idx s = 0;
-#elif MODE == 1
-        const idx s = along;
-#else
-        const idx s = (before * BLOCKS + along / BLOCK) * INNER + inside;
-#endif
+        const idx s = SCALE_AT;
 #if ZP == 0
         const float zero = 0.0f;
 #else
@@ -23,6 +17,7 @@ KERNEL(KERNEL_BLOCK)
         Y_ST(Y_PLACE, STORED(v, zero));
         (void)before;
         (void)inside;
+        (void)along;
         (void)p;
     }
 }

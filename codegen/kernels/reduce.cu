@@ -1,22 +1,22 @@
-/* reduce: one block folds one row of COLS elements into one, in the compute type of X. FOLD: 0 sum, 1 mean, 2 max, 3 min,
+/* reduce: one block folds one row of COLS elements into one, in KEY. FOLD: 0 sum, 1 mean, 2 max, 3 min,
  * 4 product, 5 sum of squares, 6 root of the sum of squares, 7 sum of magnitudes, 8 log of sum, 9 log of sum of exp. */
 KERNEL(THREADS)
 {
     EXTENTS
-    SHARED(X_C, partial, THREADS);
-    SHARED(X_C, eighth, 8);
+    SHARED(KEY, partial, THREADS);
+    SHARED(KEY, eighth, 8);
     const idx row = BID_X;
     if (row >= ROWS) return;
-    X_C fold = (X_C)FOLD_START;
+    KEY fold = (KEY)FOLD_START;
 #if FOLD == 9
     for (idx col = TID; col < COLS; col += THREADS) {
-        const X_C v = X_LD(X_ROW + X_COL);
+        const KEY v = (KEY)X_LD(X_ROW + X_COL);
         fold = fold > v ? fold : v;
     }
     partial[TID] = fold;
     SYNC();
     for (int t = 0; t < THREADS; t++) fold = fold > partial[t] ? fold : partial[t];
-    const X_C top = fold > -INF_F && fold < INF_F ? fold : 0; /* of infinities alone, or with one: the sum says it */
+    const KEY top = fold > -INF_F && fold < INF_F ? fold : 0; /* of infinities alone, or with one: the sum says it */
     fold = 0;
     SYNC();
 #define GP_FOLD_TAKE(a, v) ((a) + FOLD_EXP((v) - top))
@@ -34,14 +34,14 @@ KERNEL(THREADS)
 #define GP_FOLD_TAKE(a, v) ((a) + (v) * (v))
 #define GP_FOLD_JOIN(a, b) ((a) + (b))
 #elif FOLD == 7
-#define GP_FOLD_TAKE(a, v) ((a) + ((v) < 0 ? -(v) : (v)))
+#define GP_FOLD_TAKE(a, v) ((a) + ((v) < 0 ? (KEY)0 - (v) : (v)))
 #define GP_FOLD_JOIN(a, b) ((a) + (b))
 #else
 #define GP_FOLD_TAKE(a, v) ((a) + (v))
 #define GP_FOLD_JOIN(a, b) ((a) + (b))
 #endif
     for (idx col = TID; col < COLS; col += THREADS) {
-        const X_C v = X_LD(X_ROW + X_COL);
+        const KEY v = (KEY)X_LD(X_ROW + X_COL);
         fold = GP_FOLD_TAKE(fold, v);
     }
     partial[TID] = fold;
@@ -56,15 +56,15 @@ KERNEL(THREADS)
         fold = eighth[0];
         for (int t = 1; t < 8; t++) fold = GP_FOLD_JOIN(fold, eighth[t]);
 #if FOLD == 1
-        fold = fold / (X_C)(COLS);
+        fold = fold / (KEY)(COLS);
 #elif FOLD == 6
-        fold = (X_C)FOLD_SQRT(fold);
+        fold = (KEY)FOLD_SQRT(fold);
 #elif FOLD == 8
-        fold = (X_C)FOLD_LOG(fold);
+        fold = (KEY)FOLD_LOG(fold);
 #elif FOLD == 9
-        fold = top + (X_C)FOLD_LOG(fold);
+        fold = top + (KEY)FOLD_LOG(fold);
 #endif
-        Y_ST(Y_ROW, fold);
+        Y_ST(Y_ROW, (Y_C)fold);
     }
 #undef GP_FOLD_TAKE
 #undef GP_FOLD_JOIN

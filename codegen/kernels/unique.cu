@@ -18,7 +18,7 @@ KERNEL(THREADS)
                 int swap = b < a; /* whether b comes before a */
                 if (a < items && b < items)
                     for (idx e = 0; e < (SLICE); e++) {
-                        const X_C v = X_LD(ITEM_AT(a, e)), w = X_LD(ITEM_AT(b, e));
+                        const KEY v = (KEY)X_LD(ITEM_AT(a, e)), w = (KEY)X_LD(ITEM_AT(b, e));
                         if (GP_UNIQUE_BEFORE(v, w)) swap = 0;
                         else if (GP_UNIQUE_BEFORE(w, v)) swap = 1;
                         else continue;

@@ -109,8 +109,9 @@ static bool attention_supported(Compilation *c, const Node *n)
 {
     const Value *length = node_input(c, n, 6);
     int64_t heads, kv_heads;
-    if (has_output(n, 3)) {
-        node_error(c, n, "output qk_matmul_output is not supported");
+    const int64_t mode = attr_int(n, "qk_matmul_output_mode");
+    if (has_output(n, 3) && (mode < 0 || mode > 3)) {
+        node_error(c, n, "qk_matmul_output_mode is %lld; expected 0 to 3", (long long)mode);
         return false;
     }
     if (length && (node_input(c, n, 4) || has_output(n, 1))) {
@@ -143,29 +144,17 @@ static bool attention_shape(Compilation *c, Node *n)
     const Dim key[4] = {z.batch, z.kv_heads, z.total, z.head}, value[4] = {z.batch, z.kv_heads, z.total, z.vhead};
     if (!output_set(c, n, 0, q->dtype, z.flat ? 3 : 4, z.flat ? flat : deep)) return false;
     if (has_output(n, 1) && !output_set(c, n, 1, node_input(c, n, 1)->dtype, 4, key)) return false;
-    return !has_output(n, 2) || output_set(c, n, 2, node_input(c, n, 2)->dtype, 4, value);
+    if (has_output(n, 2) && !output_set(c, n, 2, node_input(c, n, 2)->dtype, 4, value)) return false;
+    const Dim scores[4] = {z.batch, z.q_heads, z.rows, z.total};
+    return !has_output(n, 3) || output_set(c, n, 3, q->dtype, 4, scores);
 }
 
 /* Appends the new keys and values to their caches; K and V become the caches. */
-static void append_keys(Lower *l, Node *n, const Sizes *z, int64_t head, int64_t vhead, View *k, View *v)
+static void append_keys(Lower *l, Node *n, const Sizes *z, View *k, View *v)
 {
-    Compilation *c = lower_compilation(l);
     const Dim kd[4] = {z->batch, z->kv_heads, z->total, z->head}, vd[4] = {z->batch, z->kv_heads, z->total, z->vhead};
-    const Cache keys = cache_open(l, n, 4, 1, kd, k->store), values = cache_open(l, n, 5, 2, vd, v->store);
-    const int64_t elements = lower_upper(l, rows_count(c, k, 0, 3)) * (head + vhead);
-    Kernel *p = kernel_begin(l, n, "kv_append");
-    kernel_in(p, "KN", *k);
-    kernel_in(p, "VN", *v);
-    kernel_inout(p, "KO", keys.present);
-    kernel_inout(p, "VO", values.present);
-    kernel_int(p, "HEAD", head);
-    kernel_int(p, "VHEAD", vhead);
-    kernel_dim(p, "START", lower_dim(l, z->past));
-    kernel_label(p, arena_text(&c->arena, "%s: append", n->name));
-    kernel_bytes(p, 2 * dtype_bytes(k->store, elements), 0); /* the new rows only */
-    kernel_launch(p, grid_for(elements, 256), 1, 1, 256);
-    *k = keys.present;
-    *v = values.present;
+    const View keys = cache_open(l, n, 4, 1, kd, k->store).present, values = cache_open(l, n, 5, 2, vd, v->store).present;
+    cache_append(l, n, &keys, &values, lower_dim(l, z->past), k, v);
 }
 
 static void attention_lower(Lower *l, Node *n)
@@ -187,7 +176,7 @@ static void attention_lower(Lower *l, Node *n)
     a.k = heads_view(c, &view, kv_heads, head);
     view = lower_input(l, n, 2);
     a.v = heads_view(c, &view, kv_heads, vhead);
-    if (node_input(c, n, 4) || has_output(n, 1) || has_output(n, 2)) append_keys(l, n, &z, head, vhead, &a.k, &a.v);
+    if (node_input(c, n, 4) || has_output(n, 1) || has_output(n, 2)) append_keys(l, n, &z, &a.k, &a.v);
     view = lower_output(l, n, 0);
     a.y = heads_view(c, &view, heads, vhead);
     if (node_input(c, n, 3)) {
@@ -204,6 +193,7 @@ static void attention_lower(Lower *l, Node *n)
     a.scale = attr_given(n, "scale") ? attr_float(n, "scale") : 1.0 / sqrt((double)head);
     a.softcap = attr_float(n, "softcap");
     attend(l, n, &a);
+    if (has_output(n, 3)) attend_scores(l, n, &a, lower_output(l, n, 3), (int)attr_int(n, "qk_matmul_output_mode"));
 }
 
 static int attention_inplace(Compilation *c, const Node *n, int output, int *axis, bool *append)
@@ -445,7 +435,7 @@ static const OpRow rows[] = {
      .schema = "input:T, position_ids:i64, cos_cache:T, sin_cache:T -> output:T ; "
                "interleaved:int=0, is_packed_batching:int=0, num_heads:int=0, rotary_embedding_dim:int=0, scale:float=1.0 | "
                "T=f32 f16 bf16",
-     .shape = rotary_shape, .lower = rotary_lower},
+     .shape = rotary_shape, .lower = rotary_lower, .note = "not: is_packed_batching, scale"},
     {.domain = "", .name = "TensorScatter", .since = 24, .facts = OP_APPEND,
      .schema = "past_cache:T, update:T, write_indices:i64? -> present_cache:T ; axis:int=-2, mode:string=linear | "
                "T=f32 f16 bf16 f64 i8 u8 i16 u16 i32 i64 u32 u64 bool",

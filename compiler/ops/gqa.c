@@ -462,7 +462,8 @@ static const OpRow rows[] = {
                "local_window_size:int=-1, num_heads:int, qk_norm_epsilon:float=1e-6, qk_output:int=0, rotary_interleaved:int=0, "
                "scale:float?, sliding_window_cache:int=0, smooth_softmax:int=-1, softcap:float=0.0, v_quant_type:string=NONE | "
                "T=f32 f16 bf16, C=f32 f16 bf16, S=f32",
-     .shape = gqa_shape, .lower = gqa_lower, .inplace = gqa_inplace},
+     .shape = gqa_shape, .lower = gqa_lower, .inplace = gqa_inplace,
+     .note = "not: quantised caches, output_qk, sliding_window_cache"},
 };
 
 const OpFamily ops_gqa = {rows, COUNT_OF(rows), "compiler/ops/gqa.c"};

@@ -105,6 +105,26 @@ Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims
     return cache;
 }
 
+void cache_append(Lower *l, const Node *n, const View *keys, const View *values, Dim past, View *k, View *v)
+{
+    Compilation *c = lower_compilation(l);
+    const int64_t head = lower_upper(l, k->dims[3]), vhead = lower_upper(l, v->dims[3]);
+    const int64_t elements = lower_upper(l, rows_count(c, k, 0, 3)) * (head + vhead);
+    Kernel *p = kernel_begin(l, n, "kv_append");
+    kernel_in(p, "KN", *k);
+    kernel_in(p, "VN", *v);
+    kernel_inout(p, "KO", *keys);
+    kernel_inout(p, "VO", *values);
+    kernel_int(p, "HEAD", head);
+    kernel_int(p, "VHEAD", vhead);
+    kernel_dim(p, "START", past);
+    kernel_label(p, arena_text(&c->arena, "%s: append", n->name));
+    kernel_bytes(p, 2 * dtype_bytes(k->store, elements), 0); /* the new rows only */
+    kernel_launch(p, grid_for(elements, 256), 1, 1, 256);
+    *k = *keys;
+    *v = *values;
+}
+
 /* Threads of an attention block: as many as its shared memory allows, fewer where many blocks fill the device anyway. */
 static int attend_threads(Lower *l, const Attend *a, int64_t vhead, int splits)
 {
@@ -113,19 +133,22 @@ static int attend_threads(Lower *l, const Attend *a, int64_t vhead, int splits)
     return threads;
 }
 
+/* Queries, keys, and which of these a query may see. */
 static void attend_operands(Lower *l, Kernel *k, const Attend *a)
 {
     Compilation *c = lower_compilation(l);
     kernel_in(k, "Q", a->q);
     kernel_in(k, "K", a->k);
-    kernel_in(k, "V", a->v);
     if (a->lengths != LENGTH_EXTENT) kernel_in(k, "LEN", a->length);
     if (a->lengths == LENGTH_EXTENT) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
     if (a->mask.buffer) kernel_in(k, "M", a->mask);
-    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
     kernel_int(k, "LENGTH", (int64_t)a->lengths);
     kernel_int(k, "MASK", !a->mask.buffer ? 0 : a->mask.store == DT_BOOL ? 1 : 2);
-    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
+    kernel_int(k, "CAUSAL", a->causal);
+    kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
+    kernel_float(k, "SOFTCAP", a->softcap);
+    kernel_float(k, "SCALE", a->scale);
+    kernel_int(k, "GROUP", lower_upper(l, a->q.dims[1]) / lower_upper(l, a->k.dims[1]));
 }
 
 /* One row a head leaves most of a GPU idle: its keys are split over several blocks, twice as many as there are SMs. */
@@ -164,7 +187,7 @@ static void attend_merge(Lower *l, const Node *n, const Attend *a, View stats, V
 void attend(Lower *l, const Node *n, const Attend *a)
 {
     Compilation *c = lower_compilation(l);
-    const int64_t heads = lower_upper(l, a->q.dims[1]), kv_heads = lower_upper(l, a->k.dims[1]);
+    const int64_t heads = lower_upper(l, a->q.dims[1]);
     const int64_t head = heads_constant(c, n, a->q.dims[3], "the head size");
     const int64_t vhead = heads_constant(c, n, a->v.dims[3], "the value's head size");
     const int splits = attend_splits(l, a, heads), threads = attend_threads(l, a, vhead, splits);
@@ -178,6 +201,9 @@ void attend(Lower *l, const Node *n, const Attend *a)
     }
     Kernel *k = kernel_begin(l, n, "attention");
     attend_operands(l, k, a);
+    kernel_in(k, "V", a->v);
+    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
+    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
     if (splits > 1) {
         kernel_out(k, "STATS", stats);
         kernel_out(k, "PART", part);
@@ -190,12 +216,20 @@ void attend(Lower *l, const Node *n, const Attend *a)
     kernel_int(k, "THREADS", threads);
     kernel_int(k, "HEAD", head);
     kernel_int(k, "VHEAD", vhead);
-    kernel_int(k, "GROUP", heads / kv_heads);
-    kernel_int(k, "CAUSAL", a->causal);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
-    kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
-    kernel_float(k, "SOFTCAP", a->softcap);
-    kernel_float(k, "SCALE", a->scale);
     kernel_launch(k, lower_upper(l, a->q.dims[2]) * splits, heads, lower_upper(l, a->q.dims[0]), threads);
     if (splits > 1) attend_merge(l, n, a, stats, part, splits, vhead);
+}
+
+void attend_scores(Lower *l, const Node *n, const Attend *a, View to, int stage)
+{
+    const int threads = lower_upper(l, a->k.dims[2]) > 64 ? 128 : 32;
+    Kernel *k = kernel_begin(l, n, "attention_scores");
+    attend_operands(l, k, a);
+    kernel_out(k, "Y", to);
+    kernel_int(k, "STAGE", stage);
+    kernel_int(k, "HEAD", heads_constant(lower_compilation(l), n, a->q.dims[3], "the head size"));
+    kernel_int(k, "THREADS", threads);
+    kernel_label(k, arena_text(&lower_compilation(l)->arena, "%s: scores", n->name));
+    kernel_launch(k, lower_upper(l, a->q.dims[2]), lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), threads);
 }

@@ -18,6 +18,9 @@ typedef struct Cache {
  * into which the old rows are copied here. INPUT < 0 or absent: no old rows. OUTPUT absent: scratch. */
 Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims, DType t);
 
+/* Writes the new rows K and V [B, heads, S, D] as rows PAST.. of KEYS and VALUES; *k and *v become these. One launch. */
+void cache_append(Lower *l, const Node *n, const View *keys, const View *values, Dim past, View *k, View *v);
+
 typedef enum LengthKind { LENGTH_EXTENT, LENGTH_LESS_ONE, LENGTH_TOTAL } LengthKind;
 typedef struct Attend {
     View q, k, v, y;       /* [B, heads, rows, D] */
@@ -30,6 +33,9 @@ typedef struct Attend {
     double scale, softcap; /* softcap 0: none */
 } Attend;
 void attend(Lower *l, const Node *n, const Attend *a);
+/* What attention computes on its way, into TO [B, Hq, S, keys]: STAGE 0 the scaled product of queries and keys, 1 that capped, 2 with
+ * the mask, 3 its softmax. */
+void attend_scores(Lower *l, const Node *n, const Attend *a, View to, int stage);
 
 /* Whether the rank of an input is not known yet. */
 bool heads_unranked(Compilation *c, const Node *n);

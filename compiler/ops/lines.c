@@ -1,4 +1,4 @@
-/* lines.c - operators on lines, rows and matrices: Hardmax, CumProd, Det, ReverseSequence, EyeLike, Shrink, TfIdfVectorizer. */
+/* lines.c - operators on lines, rows and matrices: Hardmax, CumSum, CumProd, Det, ReverseSequence, EyeLike, Shrink, TfIdfVectorizer. */
 #include "lower.h"
 #include "ops/move.h"
 #include "ops/rows.h"
@@ -25,11 +25,8 @@ static void hardmax_lower(Lower *l, Node *n)
     Compilation *c = lower_compilation(l);
     const View from = lower_input(l, n, 0), to = lower_output(l, n, 0);
     const int axis = axis_normal(c, n, attr_int(n, "axis"), from.rank);
-    const bool single = n->op->since >= 13;
-    int order[MAX_RANK], count = 0, row_axes = single ? from.rank - 1 : axis;
-    for (int i = 0; i < from.rank; i++)
-        if (!single || i != axis) order[count++] = i;
-    if (single) order[count] = axis;
+    int order[MAX_RANK];
+    const int row_axes = rows_around(axis, from.rank, n->op->since >= 13, order);
     if (nothing(l, &to)) return;
     const View x = rows_order(&from, order, from.rank), y = rows_order(&to, order, to.rank);
     const Dim rows = rows_count(c, &x, 0, row_axes), columns = rows_count(c, &x, row_axes, x.rank);
@@ -45,9 +42,9 @@ static void hardmax_lower(Lower *l, Node *n)
     kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
 }
 
-/* ---- CumProd */
+/* ---- CumSum, CumProd */
 
-static bool cumprod_axis(Compilation *c, const Node *n, int rank, int *axis)
+static bool cumulate_axis(Compilation *c, const Node *n, int rank, int *axis)
 {
     int64_t *list;
     int count;
@@ -59,29 +56,32 @@ static bool cumprod_axis(Compilation *c, const Node *n, int rank, int *axis)
     return *axis >= 0;
 }
 
-static bool cumprod_shape(Compilation *c, Node *n)
+static bool cumulate_shape(Compilation *c, Node *n)
 {
     const Value *x = node_input(c, n, 0);
     int axis;
-    return (x->rank < 0 || cumprod_axis(c, n, x->rank, &axis)) && shape_same(c, n);
+    return (x->rank < 0 || cumulate_axis(c, n, x->rank, &axis)) && shape_same(c, n);
 }
 
-static void cumprod_lower(Lower *l, Node *n)
+static void cumulate_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
     const View x = lower_input(l, n, 0), out = lower_output(l, n, 0);
     const bool reverse = attr_int(n, "reverse") != 0;
     View lines = out;
     int axis;
-    if (!cumprod_axis(c, n, x.rank, &axis) || nothing(l, &out)) return;
+    if (!cumulate_axis(c, n, x.rank, &axis) || nothing(l, &out)) return;
     lines.dims[axis] = dim_const(c, 1);
     const Dim count = dims_product(c, lines.rank, lines.dims);
     const char *end = reverse ? arena_text(&c->arena, " + ((X_D%d) - 1)", axis) : " + (idx)0";
-    Kernel *k = kernel_begin(l, n, "cumprod");
+    const bool product = !strcmp(n->op_type, "CumProd");
+    Kernel *k = kernel_begin(l, n, "cumulate");
     kernel_in(k, "X", x);
     kernel_out(k, "Y", out);
     kernel_text(k, "SOURCE", arena_text(&c->arena, "%s%s * X_S%d", index_at(l, "X", x.rank, "i"), end, axis));
     kernel_text(k, "TARGET", arena_text(&c->arena, "%s%s * Y_S%d", index_at(l, "Y", out.rank, "i"), end, axis));
+    kernel_text(k, "NEXT", product ? "(total * element)" : "(total + element)");
+    kernel_int(k, "START", product);
     kernel_dim(k, "STEPS", x.dims[axis]);
     kernel_int(k, "STEP_X", reverse ? -x.stride[axis] : x.stride[axis]);
     kernel_int(k, "STEP_Y", reverse ? -out.stride[axis] : out.stride[axis]);
@@ -312,8 +312,10 @@ static const OpRow rows[] = {
      .lower = hardmax_lower},
     {.domain = "", .name = "Hardmax", .since = 13, .schema = "input:T -> output:T ; axis:int=-1 | T=" TYPES_FLOAT, .shape = hardmax_shape,
      .lower = hardmax_lower},
+    {.domain = "", .name = "CumSum", .since = 11, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
+     ", I=i64 i32", .shape = cumulate_shape, .lower = cumulate_lower},
     {.domain = "", .name = "CumProd", .since = 26, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
-     ", I=i64 i32", .shape = cumprod_shape, .lower = cumprod_lower},
+     ", I=i64 i32", .shape = cumulate_shape, .lower = cumulate_lower},
     {.domain = "", .name = "Det", .since = 11, .schema = "X:T -> Y:T | T=" TYPES_FLOAT, .shape = det_shape, .lower = det_lower},
     {.domain = "", .name = "ReverseSequence", .since = 10,
      .schema = "input:T, sequence_lens:i64 -> Y:T ; batch_axis:int=1, time_axis:int=0 | T=" TYPES_ANY, .shape = reverse_shape, .lower = reverse_lower},

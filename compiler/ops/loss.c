@@ -74,25 +74,7 @@ static View log_softmax(Lower *l, Node *n)
     const bool wide = from.store == DT_F64;
     const View to = wanted && wanted->uses ? lower_output(l, n, 1)
                   : lower_temporary(l, arena_text(&c->arena, "%s log_prob", n->name), wide ? DT_F64 : DT_F32, from.rank, from.dims);
-    int order[MAX_RANK], count = 0;
-    for (int i = 0; i < from.rank; i++)
-        if (i != 1) order[count++] = i;
-    order[count] = 1;
-    const View x = rows_order(&from, order, from.rank), y = rows_order(&to, order, to.rank);
-    const Dim rows = rows_count(c, &x, 0, count);
-    const int threads = rows_threads(lower_upper(l, x.dims[count]));
-    if (lower_upper(l, rows) == 0) return to;
-    Kernel *k = kernel_begin(l, n, "log_softmax");
-    kernel_in(k, "X", x);
-    kernel_out(k, "Y", y);
-    rows_define(c, k, "X", &x, count);
-    rows_define(c, k, "Y", &y, count);
-    kernel_text(k, "EXP", wide ? "exp" : "expf");
-    kernel_text(k, "LOG", wide ? "log" : "logf");
-    kernel_int(k, "THREADS", threads > 256 ? 256 : threads);
-    kernel_dim(k, "ROWS", rows);
-    kernel_dim(k, "COLS", x.dims[count]);
-    kernel_launch(k, lower_upper(l, rows), 1, 1, threads > 256 ? 256 : threads);
+    softmax_launch(l, n, from, to, 1, SOFTMAX_ALONE | SOFTMAX_LOG);
     return to;
 }
 

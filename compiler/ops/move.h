@@ -15,12 +15,20 @@ bool broadcast_typed(Compilation *c, Node *n, DType t);
 /* False after an error; *out may be 0 (unknown). */
 bool broadcast_dim(Compilation *c, const Node *n, Dim a, Dim b, Dim *out);
 
+/* Two extents that must agree; the constant one stays in *known (0: none yet). False after an error. */
+bool same_extent(Compilation *c, Node *n, const char *rule, Dim *known, Dim d);
+
 /* Dims of v as numbers, and their product; false when any is not constant. */
 bool shape_numbers(Compilation *c, const Value *v, int64_t *dims, int64_t *elements);
 /* Room for the contents of v, when its shape is constant and small enough and its type may have contents; else NULL.
  * contents_finish keeps them if every element is known. */
 Dim *contents_begin(Compilation *c, const Value *v, int64_t *count);
 void contents_finish(Compilation *c, Value *v, Dim *elements, int64_t count);
+/* Room for v->floats, on the same terms. */
+double *floats_begin(Compilation *c, const Value *v, int64_t *count);
+/* Output 0 has those of input 0; and, for lowering, is a view of it. */
+void contents_first(Compilation *c, Node *n);
+void lower_same(Lower *l, Node *n);
 /* Output 0 (or `to`) has the contents of `from` in the same order. */
 void contents_same(Compilation *c, const Value *from, Value *to);
 /* to[i0, i1, ..] = from[offset + sum of i_k * stride_k], strides in elements. */

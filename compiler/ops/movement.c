@@ -1,21 +1,8 @@
-/* movement.c - operators that move elements: Concat, Slice, Split, Gather and its kin, Tile, Pad, CumSum, Trilu. */
+/* movement.c - operators that move elements: Concat, Slice, Split, Tile, Pad, Trilu. */
 #include "ops/move.h"
 #include "ops/tuples.h"
 
 #include <string.h>
-
-/* Two extents that must agree; the constant one stays. */
-static bool same_extent(Compilation *c, Node *n, const char *rule, Dim *known, Dim d)
-{
-    if (!d) return true;
-    if (!*known || dim_equal(c, *known, d)) {
-        if (!*known || dim_is_const(c, d, NULL)) *known = d;
-        return true;
-    }
-    if (!dim_equate(c, n, rule, *known, d)) return false;
-    *known = dim_resolve(c, d);
-    return true;
-}
 
 /* ---- Concat */
 
@@ -364,176 +351,6 @@ static void split_lower(Lower *l, Node *n)
     }
 }
 
-/* ---- Gather */
-
-static bool gather_shape(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
-    Dim dims[2 * MAX_RANK];
-    int rank = 0;
-    if (x->rank < 0 || index->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
-    int axis = axis_normal(c, n, attr_int(n, "axis"), x->rank);
-    if (axis < 0) return false;
-    for (int i = 0; i < axis; i++) dims[rank++] = x->dims[i];
-    for (int i = 0; i < index->rank; i++) dims[rank++] = index->dims[i];
-    for (int i = axis + 1; i < x->rank; i++) dims[rank++] = x->dims[i];
-    return output_set(c, n, 0, x->dtype, rank, dims);
-}
-
-static void gather_contents(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
-    Value *y = node_output(c, n, 0);
-    int64_t dims[MAX_RANK], total, count, inner = 1, *at;
-    Dim *in, *out = contents_begin(c, y, &count);
-    int have, picks;
-    if (!out || !value_dims(c, x, &in, &have) || !value_ints(c, index, &at, &picks)) return;
-    if (!shape_numbers(c, x, dims, &total)) return;
-    int axis = axis_normal(c, n, attr_int(n, "axis"), x->rank);
-    for (int i = axis + 1; i < x->rank; i++) inner *= dims[i];
-    for (int64_t i = 0; i < count; i++) {
-        int64_t row = at[i / inner % picks];
-        if (row < 0) row += dims[axis];
-        if (row < 0 || row >= dims[axis]) {
-            node_error(c, n, "index %lld is out of range for extent %lld", (long long)at[i / inner % picks],
-                       (long long)dims[axis]);
-            return;
-        }
-        out[i] = in[(i / inner / picks * dims[axis] + row) * inner + i % inner];
-    }
-    contents_finish(c, y, out, count);
-}
-
-/* One known index: the row is a view. */
-static bool gather_view(Lower *l, Node *n, int axis)
-{
-    Compilation *c = lower_compilation(l);
-    const Value *index = node_input(c, n, 1);
-    Dim *at;
-    int count;
-    int64_t lo, hi;
-    if (!value_dims(c, index, &at, &count) || count != 1) return false;
-    Dim row = lower_dim(l, at[0]);
-    dim_bounds(c, row, &lo, &hi);
-    if (lo < 0 && hi >= 0) return false;
-    View in = lower_input(l, n, 0), out = in;
-    if (hi < 0) row = dim_add(c, row, in.dims[axis]);
-    out.offset = dim_add(c, in.offset, dim_scale(c, row, in.stride[axis]));
-    view_dims(l, node_output(c, n, 0), &out);
-    for (int i = 0; i < out.rank; i++) {
-        if (i < axis) out.stride[i] = in.stride[i];
-        else if (i < axis + index->rank) out.stride[i] = 0;
-        else out.stride[i] = in.stride[i - index->rank + 1];
-    }
-    lower_set_view(l, n, 0, out);
-    return true;
-}
-
-static void gather_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    int axis = axis_normal(c, n, attr_int(n, "axis"), node_input(c, n, 0)->rank);
-    if (gather_view(l, n, axis)) return;
-    View x = lower_input(l, n, 0), index = lower_input(l, n, 1), out = lower_output(l, n, 0);
-    const char *pick = "I_OFF", *source = "X_OFF";
-    for (int i = 0; i < index.rank; i++) pick = text_add_term(c, pick, index_name(c, axis + i), "I", i);
-    for (int i = 0; i < x.rank; i++) {
-        const char *name = i == axis ? "row" : index_name(c, i < axis ? i : i + index.rank - 1);
-        source = text_add_term(c, source, name, "X", i);
-    }
-    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "gather");
-    kernel_in(k, "X", x);
-    kernel_in(k, "I", index);
-    kernel_out(k, "Y", out);
-    kernel_text(k, "PICK", arena_text(&c->arena, "I_LD(%s)", pick));
-    kernel_text(k, "SOURCE", source);
-    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
-    kernel_dim(k, "AXIS", x.dims[axis]);
-    int64_t moved = dtype_bytes(out.store, lower_upper(l, dims_product(c, out.rank, out.dims)));
-    kernel_bytes(k, 2 * moved, 0);
-    launch_elements(l, k, &out, NULL);
-}
-
-/* ---- GatherElements */
-
-static bool gather_elements_shape(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
-    if (x->rank >= 0 && index->rank >= 0 && x->rank != index->rank) {
-        node_error(c, n, "data has rank %d and indices %d; they must be equal", x->rank, index->rank);
-        return false;
-    }
-    if (x->rank >= 0 && axis_normal(c, n, attr_int(n, "axis"), x->rank) < 0) return false;
-    return output_set(c, n, 0, x->dtype, index->rank, index->dims);
-}
-
-static void gather_elements_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    View x = lower_input(l, n, 0), index = lower_input(l, n, 1), out = lower_output(l, n, 0);
-    int axis = axis_normal(c, n, attr_int(n, "axis"), x.rank);
-    const char *source = "X_OFF";
-    for (int i = 0; i < x.rank; i++) source = text_add_term(c, source, i == axis ? "row" : index_name(c, i), "X", i);
-    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "gather");
-    kernel_in(k, "X", x);
-    kernel_in(k, "I", index);
-    kernel_out(k, "Y", out);
-    kernel_text(k, "PICK", arena_text(&c->arena, "I_LD(%s)", index_at(l, "I", index.rank, "i")));
-    kernel_text(k, "SOURCE", source);
-    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
-    kernel_dim(k, "AXIS", x.dims[axis]);
-    launch_elements(l, k, &out, NULL);
-}
-
-/* ---- GatherND */
-
-static int64_t nd_batch(const Node *n)
-{
-    return n->op->since >= 12 ? attr_int(n, "batch_dims") : 0;
-}
-
-static bool gather_nd_shape(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0), *index = node_input(c, n, 1);
-    Dim dims[2 * MAX_RANK];
-    int64_t size, batch = nd_batch(n);
-    int rank = 0;
-    if (x->rank < 0 || index->rank < 1 || !index->dims[index->rank - 1])
-        return output_set(c, n, 0, x->dtype, -1, NULL);
-    if (!dim_is_const(c, index->dims[index->rank - 1], &size) || size < 1 || batch < 0 || batch + size > x->rank
-        || batch >= index->rank) {
-        node_error(c, n, "the last extent of the indices must be a constant from 1 to the rank of data without batch_dims");
-        return false;
-    }
-    for (int i = 0; i < index->rank - 1; i++) {
-        dims[rank] = index->dims[i];
-        if (i < batch && !same_extent(c, n, "gather_nd", &dims[rank], x->dims[i])) return false;
-        rank++;
-    }
-    for (int i = (int)(batch + size); i < x->rank; i++) dims[rank++] = x->dims[i];
-    return output_set(c, n, 0, x->dtype, rank, dims);
-}
-
-static void gather_nd_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    View x = lower_input(l, n, 0), index = lower_input(l, n, 1), out = lower_output(l, n, 0);
-    int last = index.rank - 1, batch = (int)nd_batch(n);
-    int64_t size;
-    if (!dim_is_const(c, index.dims[last], &size)) return;
-    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "gather_nd");
-    kernel_in(k, "X", x);
-    kernel_in(k, "I", index);
-    kernel_out(k, "Y", out);
-    kernel_text(k, "PICKS", tuple_picks(c, tuple_base(c, last), last, "X", batch, (int)size));
-    kernel_text(k, "SOURCE", tuple_place(c, "X", x.rank, batch, (int)size, last));
-    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
-    launch_elements(l, k, &out, NULL);
-}
-
 /* ---- Tile */
 
 static bool tile_shape(Compilation *c, Node *n)
@@ -664,51 +481,6 @@ static void pad_lower(Lower *l, Node *n)
     launch_elements(l, k, &out, NULL);
 }
 
-/* ---- CumSum */
-
-static bool cumsum_axis(Compilation *c, Node *n, int rank, int *axis)
-{
-    int64_t *list;
-    int count;
-    if (!value_ints(c, node_input(c, n, 1), &list, &count) || count != 1) {
-        node_error(c, n, "the axis is not known when compiling");
-        return false;
-    }
-    *axis = axis_normal(c, n, list[0], rank);
-    return *axis >= 0;
-}
-
-static bool cumsum_shape(Compilation *c, Node *n)
-{
-    int axis;
-    if (node_input(c, n, 0)->rank >= 0 && !cumsum_axis(c, n, node_input(c, n, 0)->rank, &axis)) return false;
-    return shape_same(c, n);
-}
-
-static void cumsum_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    View x = lower_input(l, n, 0), out = lower_output(l, n, 0), lines = out;
-    int axis, reverse = attr_int(n, "reverse") != 0;
-    if (!cumsum_axis(c, n, x.rank, &axis)) return;
-    lines.dims[axis] = dim_const(c, 1);
-    Dim count = dims_product(c, lines.rank, lines.dims);
-    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "cumsum");
-    kernel_in(k, "X", x);
-    kernel_out(k, "Y", out);
-    const char *end = reverse ? arena_text(&c->arena, " + ((X_D%d) - 1)", axis) : " + (idx)0";
-    kernel_text(k, "SOURCE", arena_text(&c->arena, "%s%s * X_S%d", index_at(l, "X", x.rank, "i"), end, axis));
-    kernel_text(k, "TARGET", arena_text(&c->arena, "%s%s * Y_S%d", index_at(l, "Y", out.rank, "i"), end, axis));
-    kernel_dim(k, "STEPS", x.dims[axis]);
-    kernel_int(k, "STEP_X", reverse ? -x.stride[axis] : x.stride[axis]);
-    kernel_int(k, "STEP_Y", reverse ? -out.stride[axis] : out.stride[axis]);
-    kernel_int(k, "EXCLUSIVE", attr_int(n, "exclusive") != 0);
-    kernel_dim(k, "COUNT", count);
-    kernel_text(k, "INDEX", index_split(l, lines.rank, lines.dims, "i"));
-    kernel_launch(k, grid_for(lower_upper(l, count), 64), 1, 1, 64);
-}
-
 /* ---- Trilu */
 
 static bool trilu_shape(Compilation *c, Node *n)
@@ -742,14 +514,6 @@ static const OpRow rows[] = {
       .facts = OP_VIEW | OP_SHAPE, .shape = split_shape, .contents = split_contents, .lower = split_lower },
     { .name = "Split", .since = 18, .schema = "input:T, split:i64? -> outputs:T* ; axis:int=0, num_outputs:int? | " ANY,
       .facts = OP_VIEW | OP_SHAPE, .shape = split_shape, .contents = split_contents, .lower = split_lower },
-    { .name = "Gather", .since = 1, .schema = "data:T, indices:I -> output:T ; axis:int=0" INDEXED, .facts = OP_SHAPE,
-      .shape = gather_shape, .contents = gather_contents, .lower = gather_lower },
-    { .name = "GatherElements", .since = 11, .schema = "data:T, indices:I -> output:T ; axis:int=0" INDEXED,
-      .shape = gather_elements_shape, .lower = gather_elements_lower },
-    { .name = "GatherND", .since = 11, .schema = "data:T, indices:i64 -> output:T | " ANY, .shape = gather_nd_shape,
-      .lower = gather_nd_lower },
-    { .name = "GatherND", .since = 12, .schema = "data:T, indices:i64 -> output:T ; batch_dims:int=0 | " ANY,
-      .shape = gather_nd_shape, .lower = gather_nd_lower },
     { .name = "Tile", .since = 6, .schema = "input:T, repeats:i64 -> output:T | " ANY, .facts = OP_VIEW, .shape = tile_shape,
       .lower = tile_lower },
     { .name = "Pad", .since = 2, .schema = "data:T -> output:T ; mode:string=constant, pads:ints, value:float=0 | " ANY,
@@ -759,9 +523,9 @@ static const OpRow rows[] = {
     { .name = "Pad", .since = 18,
       .schema = "data:T, pads:i64, constant_value:T?, axes:I? -> output:T ; mode:string=constant" INDEXED,
       .shape = pad_shape, .lower = pad_lower },
-    { .name = "CumSum", .since = 11, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
-      ", I=i64 i32", .shape = cumsum_shape, .lower = cumsum_lower },
     { .name = "Trilu", .since = 14, .schema = "input:T, k:i64? -> output:T ; upper:int=1 | " ANY, .facts = OP_POINTWISE,
+      .shape = trilu_shape, .expr_fn = trilu_expr },
+    { .domain = "com.microsoft", .name = "Trilu", .since = 1, .schema = "input:T, k:i64? -> output:T ; upper:int=1 | " ANY, .facts = OP_POINTWISE,
       .shape = trilu_shape, .expr_fn = trilu_expr },
 };
 

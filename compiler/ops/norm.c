@@ -1,6 +1,7 @@
 /* norm.c - normalisations over the last axes: RMS and layer norms, alone or behind a residual sum, and softmax. One block
  * a row; statistics in float, rounded once. */
 #include "ops/gemv.h"
+#include "ops/norm.h"
 #include "ops/rows.h"
 
 #include <string.h>
@@ -107,10 +108,10 @@ static bool norm_has(Lower *l, Kernel *k, const char *name, bool present)
     return present;
 }
 
-static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
+static void norm_view(Lower *l, Node *n, const View *given, const NormPorts *p, int axis)
 {
     Compilation *c = lower_compilation(l);
-    const View x = lower_input(l, n, 0);
+    const View x = *given;
     const Dim rows = rows_count(c, &x, 0, axis), columns = rows_count(c, &x, axis, x.rank);
     const int64_t widest = lower_upper(l, columns);
     int width = norm_width(l, &x, axis, columns);
@@ -136,6 +137,18 @@ static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "COLS", columns);
     kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
+}
+
+static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)
+{
+    const View x = lower_input(l, n, 0);
+    norm_view(l, n, &x, p, axis);
+}
+
+void norm_layer(Lower *l, Node *n, const View *x, int gamma, int beta)
+{
+    const NormPorts p = {.skip = -1, .scale = gamma, .beta = beta, .bias = -1, .mean = -1, .inverse = -1, .sum = -1, .centre = true};
+    norm_view(l, n, x, &p, x->rank - 1);
 }
 
 static void rms_lower(Lower *l, Node *n)
@@ -205,42 +218,45 @@ static bool softmax_shape(Compilation *c, Node *n)
     return output_set(c, n, 0, x->dtype, x->rank, x->dims);
 }
 
-/* Since 13 along one axis; before, over all axes from it on. Returns the count of axes that make rows. */
-static int softmax_order(const Node *n, int axis, int rank, int *order)
-{
-    int count = 0;
-    for (int i = 0; i < rank; i++)
-        if (n->op->since < 13 || i != axis) order[count++] = i;
-    if (n->op->since < 13) return axis;
-    order[count] = axis;
-    return count;
-}
-
-static void softmax_lower(Lower *l, Node *n)
+void softmax_launch(Lower *l, const Node *n, View from, View to, int axis, int form)
 {
     Compilation *c = lower_compilation(l);
     int order[MAX_RANK];
-    const View from = lower_input(l, n, 0), to = lower_output(l, n, 0);
-    const int axis = axis_normal(c, n, attr_int(n, "axis"), from.rank);
-    const int row_axes = softmax_order(n, axis, from.rank, order);
+    const bool wide = from.store == DT_F64;
+    const int row_axes = rows_around(axis, from.rank, form & SOFTMAX_ALONE, order);
     const View x = rows_order(&from, order, from.rank), y = rows_order(&to, order, to.rank);
     const Dim rows = rows_count(c, &x, 0, row_axes), columns = rows_count(c, &x, row_axes, x.rank);
-    const int threads = rows_threads(lower_upper(l, columns));
+    if (lower_upper(l, rows) == 0 || lower_upper(l, columns) == 0) return;
+    const int most = rows_threads(lower_upper(l, columns)), threads = wide && most > 256 ? 256 : most;
     Kernel *k = kernel_begin(l, n, "softmax");
     kernel_in(k, "X", x);
     kernel_out(k, "Y", y);
     rows_define(c, k, "X", &x, row_axes);
     rows_define(c, k, "Y", &y, row_axes);
+    kernel_int(k, "WIDE", wide);
+    kernel_text(k, "REAL", wide ? "double" : "float");
+    kernel_text(k, "FMAX", wide ? "fmax" : "FMAXF");
+    kernel_text(k, "EXP", wide ? "exp" : "EXPF");
+    kernel_text(k, "LOG", wide ? "log" : "LOGF");
     kernel_int(k, "THREADS", threads);
-    kernel_int(k, "TAKE_LOG", !strcmp(n->op_type, "LogSoftmax"));
+    kernel_int(k, "TAKE_LOG", (form & SOFTMAX_LOG) != 0);
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "COLS", columns);
     kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
 }
 
+/* Since 13 along one axis; before, over all axes from it on. */
+static void softmax_lower(Lower *l, Node *n)
+{
+    const View x = lower_input(l, n, 0), y = lower_output(l, n, 0);
+    const int axis = axis_normal(lower_compilation(l), n, attr_int(n, "axis"), x.rank);
+    const int alone = n->op->since >= 13 ? SOFTMAX_ALONE : 0, logarithm = !strcmp(n->op_type, "LogSoftmax") ? SOFTMAX_LOG : 0;
+    softmax_launch(l, n, x, y, axis, alone | logarithm);
+}
+
 #define FLOATS "T=f32 f16 bf16, V=f32 f16 bf16, U=f32"
 #define SOFTMAX(name_, since_, axis_) \
-    {.domain = "", .name = name_, .since = since_, .schema = "input:T -> output:T ; axis:int=" axis_ " | T=f32 f16 bf16", \
+    {.domain = "", .name = name_, .since = since_, .schema = "input:T -> output:T ; axis:int=" axis_ " | T=f32 f16 bf16 f64", \
      .shape = softmax_shape, .lower = softmax_lower}
 #define SIMPLIFIED(domain_) \
     {.domain = domain_, .name = "SimplifiedLayerNormalization", .since = 1, \

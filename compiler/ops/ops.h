@@ -35,8 +35,9 @@ const Schema *schema_of(const OpRow *op);
 const char *schema_parse(Schema *s, const char *text);
 
 /* ---- table.c */
-/* Unknown operators that node_resolve collected become one error that lists them. True when there were any. */
-bool ops_report_missing(Compilation *c);
+/* All operators of the model, its subgraphs too, that no row describes become one error that lists them. Only for a compilation
+ * that has failed: a branch that is not taken may hold anything. */
+void ops_report_missing(Compilation *c);
 /* The dtype that the schema gives output I: named directly, its class bound by an input or by another output, or the
  * class's only member. DT_NONE when the schema does not say. */
 DType node_output_type(Compilation *c, const Node *n, int i);

@@ -122,31 +122,6 @@ static void concat_lower(Lower *l, Node *n)
 
 /* ---- softmax over floats that were made for it */
 
-/* Axes from AXIS on are the columns, or (ALONE) that axis is. */
-static void softmax_rows(Lower *l, const Node *n, View x, View y, int axis, bool alone)
-{
-    Compilation *c = lower_compilation(l);
-    int order[MAX_RANK], row_axes = 0;
-    for (int i = 0; i < x.rank; i++)
-        if (alone ? i != axis : i < axis) order[row_axes++] = i;
-    for (int i = axis, k = row_axes; k < x.rank; i++) order[k++] = i;
-    x = rows_order(&x, order, x.rank);
-    y = rows_order(&y, order, y.rank);
-    const Dim rows = rows_count(c, &x, 0, row_axes), columns = rows_count(c, &x, row_axes, x.rank);
-    if (lower_upper(l, rows) == 0 || lower_upper(l, columns) == 0) return;
-    const int threads = rows_threads(lower_upper(l, columns));
-    Kernel *k = kernel_begin(l, n, "softmax");
-    kernel_in(k, "X", x);
-    kernel_out(k, "Y", y);
-    rows_define(c, k, "X", &x, row_axes);
-    rows_define(c, k, "Y", &y, row_axes);
-    kernel_int(k, "THREADS", threads);
-    kernel_int(k, "TAKE_LOG", 0);
-    kernel_dim(k, "ROWS", rows);
-    kernel_dim(k, "COLS", columns);
-    kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
-}
-
 static bool softmax_shape(Compilation *c, Node *n)
 {
     static const int single[] = {1, 2, 3, 4};
@@ -164,7 +139,7 @@ static void softmax_lower(Lower *l, Node *n)
     const View floats = lower_temporary(l, arena_text(&c->arena, "%s.floats", n->name), DT_F32, x.rank, x.dims);
     const View shares = lower_temporary(l, arena_text(&c->arena, "%s.shares", n->name), DT_F32, x.rank, x.dims);
     requantize(l, n, x, &from, floats, NULL, DT_F32, arena_text(&c->arena, "%s (dequantise)", n->name));
-    softmax_rows(l, n, floats, shares, axis_normal(c, n, attr_int(n, "axis"), x.rank), attr_int(n, "opset") >= 13);
+    softmax_launch(l, n, floats, shares, axis_normal(c, n, attr_int(n, "axis"), x.rank), attr_int(n, "opset") >= 13 ? SOFTMAX_ALONE : 0);
     requantize(l, n, shares, NULL, y, &to, node_output(c, n, 0)->dtype, arena_text(&c->arena, "%s (quantise)", n->name));
 }
 
@@ -200,7 +175,7 @@ static void bias_lower(Lower *l, Node *n)
     kernel_text(k, "VALUE", arena_text(&c->arena, "X_LD(%s) + B_LD(%s)", index_at(l, "X", x.rank, "i"), index_at(l, "B", x.rank, "i")));
     kernel_text(k, "TARGET", index_at(l, "Y", x.rank, "i"));
     launch_elements(l, k, &sum, NULL);
-    softmax_rows(l, n, sum, y, axis_normal(c, n, attr_int(n, "axis"), x.rank), false);
+    softmax_launch(l, n, sum, y, axis_normal(c, n, attr_int(n, "axis"), x.rank), 0);
 }
 
 #define BYTES "u8 i8"

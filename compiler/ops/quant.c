@@ -221,7 +221,7 @@ static void nbits_lower(Lower *l, Node *n)
 /* ---- what GatherBlockQuantized and DequantizeLinear share: the layout of scales around an axis */
 
 typedef struct Layout {
-    int mode;             /* MODE of the template */
+    int mode;             /* 0 one scale, 1 one for each coordinate, 2 one for each block, in the shape of X */
     Dim inner, axis;      /* extents */
     int64_t blocks, block;
 } Layout;
@@ -235,8 +235,9 @@ static Dim product_of_dims(Compilation *c, const Dim *dims, int from, int to)
 
 static void set_layout(Lower *l, Kernel *k, const Layout *y)
 {
+    static const char *const scales[] = {"0", "along", "((before * BLOCKS + along / BLOCK) * INNER + inside)"};
     (void)l;
-    kernel_int(k, "MODE", y->mode);
+    kernel_text(k, "SCALE_AT", scales[y->mode]);
     kernel_dim(k, "INNER", y->inner);
     kernel_dim(k, "AXIS", y->axis);
     kernel_int(k, "BLOCKS", y->blocks);

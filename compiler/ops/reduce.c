@@ -167,12 +167,15 @@ static Kernel *reduce_begin(Lower *l, const Node *n, const char *template, unsig
     return k;
 }
 
-/* What max and min start from, in the compute type of T. */
-static const char *extreme_start(DType t, bool max)
+/* What max and min start from: the least and the greatest value of T. It is the result where nothing is folded. */
+static const char *extreme_start(Compilation *c, DType t, bool max)
 {
+    const bool is_signed = t == DT_I8 || t == DT_I16 || t == DT_I32 || t == DT_I64;
     if (dtype_is_float(t)) return max ? "-INF_F" : "INF_F";
     if (t == DT_BOOL) return max ? "0" : "1";
-    return max ? "(-9223372036854775807LL - 1)" : "9223372036854775807LL";
+    if (!is_signed && max) return "0";
+    const uint64_t most = UINT64_MAX >> (64 - dtype_bits(t) + (is_signed ? 1 : 0));
+    return arena_text(&c->arena, !is_signed ? "%lluULL" : max ? "(-%lluLL - 1)" : "%lluLL", (unsigned long long)most);
 }
 
 static void reduce_lower(Lower *l, Node *n)
@@ -193,11 +196,12 @@ static void reduce_lower(Lower *l, Node *n)
         }
     }
     k = reduce_begin(l, n, "reduce", mask, &grid, &threads);
+    kernel_key(k, x->dtype);
     kernel_int(k, "FOLD", name->fold);
     kernel_text(k, "FOLD_EXP(v)", wide ? "exp((double)(v))" : "EXPF((float)(v))");
     kernel_text(k, "FOLD_LOG(v)", wide ? "log((double)(v))" : "LOGF((float)(v))");
     kernel_text(k, "FOLD_SQRT(v)", wide ? "sqrt((double)(v))" : "SQRTF((float)(v))");
-    kernel_text(k, "FOLD_START", name->start ? name->start : extreme_start(x->dtype, name->fold == 2));
+    kernel_text(k, "FOLD_START", name->start ? name->start : extreme_start(c, x->dtype, name->fold == 2));
     kernel_launch(k, grid, 1, 1, threads);
 }
 
@@ -219,6 +223,7 @@ static void arg_lower(Lower *l, Node *n)
     int64_t grid;
     int threads;
     Kernel *k = reduce_begin(l, n, "arg_reduce", 1u << axis, &grid, &threads);
+    kernel_key(k, node_input(c, n, 0)->dtype);
     kernel_int(k, "WANT_MAX", !strcmp(n->op_type, "ArgMax"));
     kernel_int(k, "LAST", n->op->since >= 12 && attr_int(n, "select_last_index") != 0);
     kernel_launch(k, grid, 1, 1, threads);

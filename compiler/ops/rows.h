@@ -33,6 +33,17 @@ static inline View rows_order(const View *v, const int *axes, int count)
     return out;
 }
 
+/* The axes of a tensor in the order rows, columns: columns are AXIS and those behind it, or (ALONE) that axis only. Returns the
+ * count of those that make rows. */
+static inline int rows_around(int axis, int rank, bool alone, int *order)
+{
+    int rows = 0;
+    for (int i = 0; i < rank; i++)
+        if (alone ? i != axis : i < axis) order[rows++] = i;
+    for (int i = axis, k = rows; k < rank; i++) order[k++] = i;
+    return rows;
+}
+
 /* Whether axis OUTER steps over exactly the whole of axis INNER, so that both count as one. */
 static inline bool rows_adjoin(Compilation *c, const View *v, int outer, int inner)
 {
@@ -86,5 +97,10 @@ static inline int rows_threads(int64_t columns)
     if (columns <= 4096) return 256;
     return columns <= 8192 ? 512 : 1024;
 }
+
+/* norm.c: softmax of FROM along AXIS and the axes behind it, or with SOFTMAX_ALONE along that axis only; SOFTMAX_LOG: its
+ * logarithm. In double for f64, else in float. */
+enum { SOFTMAX_ALONE = 1, SOFTMAX_LOG = 2 };
+void softmax_launch(Lower *l, const Node *n, View from, View to, int axis, int form);
 
 #endif

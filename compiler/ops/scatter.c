@@ -75,6 +75,7 @@ static void scatter_replace(Lower *l, Node *n, View out, const char *picks, cons
 
 static const char *join_text(const Join *join, DType t)
 {
+    if (t == DT_U64 && join >= &joins[2]) return join == &joins[2] ? "((gp_u64)b < (gp_u64)a ? b : a)" : "((gp_u64)b > (gp_u64)a ? b : a)";
     if (t != DT_BOOL) return dtype_is_float(t) ? join->real : join->integer;
     return join == &joins[0] || join == &joins[3] ? "(a | b)" : "(a & b)";
 }

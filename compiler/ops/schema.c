@@ -135,7 +135,7 @@ static AttrKind kind_from_name(const char *name)
 {
     static const struct { const char *name; AttrKind kind; } kinds[] = {
         {"int", ATTR_INT}, {"float", ATTR_FLOAT}, {"string", ATTR_STRING}, {"ints", ATTR_INTS}, {"floats", ATTR_FLOATS},
-        {"strings", ATTR_STRINGS}, {"tensor", ATTR_TENSOR}, {"graph", ATTR_GRAPH},
+        {"strings", ATTR_STRINGS}, {"tensor", ATTR_TENSOR}, {"graph", ATTR_GRAPH}, {"type", ATTR_TYPE},
     };
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         if (!strcmp(kinds[i].name, name))

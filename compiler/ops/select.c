@@ -87,7 +87,7 @@ static void top_lower(Lower *l, Node *n)
     kernel_dim(k, "COLS", turned.dims[turned.rank - 1]);
     kernel_dim(k, "TOP", values.dims[axis]);
     kernel_int(k, "LARGEST", n->op->since < 11 || attr_int(n, "largest") != 0);
-    kernel_text(k, "KEY", x.store == DT_U64 ? "gp_u64" : "X_C");
+    kernel_key(k, x.store);
     const int64_t row_limit = lower_upper(l, rows);
     if (counted) kernel_launch(k, grid_for(row_limit * columns, 128), 1, 1, 128);
     else kernel_launch(k, row_limit < 1 ? 1 : row_limit, 1, 1, PICKERS);

@@ -1,197 +1,6 @@
-/* shape.c - operators about shapes (Shape, Reshape, Transpose, Expand, Range ...), and the helpers of all shape rules. */
+/* shape.c - operators about shapes: Shape, Size, Reshape, Flatten, Squeeze, Unsqueeze, Transpose, Identity, Expand. */
+#include "expand.h"
 #include "ops/move.h"
-
-/* ---- helpers of all families */
-
-bool output_set(Compilation *c, Node *n, int i, DType t, int rank, const Dim *dims)
-{
-    Value *v = node_output(c, n, i);
-    if (!v) return true;
-    if (t != DT_NONE && v->dtype != DT_NONE && v->dtype != t) {
-        node_error(c, n, "output '%s' is %s here, but the model declares %s", v->name, dtype_name(t), dtype_name(v->dtype));
-        return false;
-    }
-    if (t != DT_NONE) v->dtype = t;
-    if (rank < 0) return true;
-    if (rank > MAX_RANK) {
-        node_error(c, n, "output '%s' would have rank %d; the largest supported is %d", v->name, rank, MAX_RANK);
-        return false;
-    }
-    if (v->rank >= 0 && v->rank != rank) {
-        node_error(c, n, "output '%s' has rank %d here, but the model declares rank %d", v->name, rank, v->rank);
-        return false;
-    }
-    v->rank = rank;
-    for (int k = 0; k < rank; k++)
-        if (dims[k]) v->dims[k] = dims[k];
-    return true;
-}
-
-Dim value_elements(Compilation *c, const Value *v)
-{
-    return v->rank < 0 ? 0 : dims_product(c, v->rank, v->dims);
-}
-
-bool shape_same(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0);
-    return output_set(c, n, 0, x->dtype, x->rank, x->dims);
-}
-
-static bool const_above_one(Compilation *c, Dim d)
-{
-    int64_t v;
-    return dim_is_const(c, d, &v) && v != 1;
-}
-
-bool broadcast_dim(Compilation *c, const Node *n, Dim a, Dim b, Dim *out)
-{
-    int64_t va, vb;
-    *out = 0;
-    if (dim_is(c, a, 1)) { *out = b; return true; }
-    if (dim_is(c, b, 1)) { *out = a; return true; }
-    if (!a || !b) {
-        Dim known = a ? a : b;
-        if (const_above_one(c, known)) *out = known;
-        return true;
-    }
-    *out = const_above_one(c, b) ? b : a;
-    if (dim_equal(c, a, b)) return true;
-    if (dim_is_const(c, a, &va) && dim_is_const(c, b, &vb)) {
-        node_error(c, n, "extents %lld and %lld cannot be broadcast", (long long)va, (long long)vb);
-        return false;
-    }
-    if (!dim_equate(c, n, "broadcast", a, b)) return false;
-    *out = dim_resolve(c, *out);
-    return true;
-}
-
-Dim shape_broadcast_dim(Compilation *c, const Node *n, Dim a, Dim b)
-{
-    Dim out;
-    return broadcast_dim(c, n, a, b, &out) ? out : 0;
-}
-
-bool broadcast_typed(Compilation *c, Node *n, DType t)
-{
-    Dim dims[MAX_RANK] = { 0 };
-    int rank = 0;
-    for (int i = 0; i < n->input_count; i++) {
-        const Value *v = node_input(c, n, i);
-        if (!v) continue;
-        if (v->rank < 0) return output_set(c, n, 0, t, -1, NULL);
-        if (v->rank > rank) rank = v->rank;
-    }
-    for (int k = 0; k < rank; k++) dims[k] = dim_const(c, 1);
-    for (int i = 0; i < n->input_count; i++) {
-        const Value *v = node_input(c, n, i);
-        for (int k = 0; v && k < v->rank; k++) {
-            Dim *d = &dims[rank - v->rank + k];
-            if (!broadcast_dim(c, n, *d, v->dims[k], d)) return false;
-        }
-    }
-    return output_set(c, n, 0, t, rank, dims);
-}
-
-bool shape_broadcast(Compilation *c, Node *n)
-{
-    return broadcast_typed(c, n, node_input(c, n, 0)->dtype);
-}
-
-bool shape_broadcast_bool(Compilation *c, Node *n)
-{
-    return broadcast_typed(c, n, DT_BOOL);
-}
-
-/* ---- contents */
-
-bool shape_numbers(Compilation *c, const Value *v, int64_t *dims, int64_t *elements)
-{
-    *elements = 1;
-    if (v->rank < 0) return false;
-    for (int i = 0; i < v->rank; i++) {
-        if (!dim_is_const(c, v->dims[i], &dims[i]) || dims[i] < 0) return false;
-        if (dims[i] > INT32_MAX || *elements > INT32_MAX) return false; /* too large to have contents */
-        *elements *= dims[i];
-    }
-    return true;
-}
-
-Dim *contents_begin(Compilation *c, const Value *v, int64_t *count)
-{
-    int64_t dims[MAX_RANK];
-    if (!v || !(dtype_is_integer(v->dtype) || v->dtype == DT_BOOL)) return NULL;
-    if (!shape_numbers(c, v, dims, count) || *count > MAX_CONTENTS) return NULL;
-    return NEW_ARRAY(c, Dim, *count + 1); /* never of no bytes */
-}
-
-void contents_finish(Compilation *c, Value *v, Dim *elements, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (!elements[i]) return;
-        elements[i] = dim_resolve(c, elements[i]);
-    }
-    v->contents = elements;
-    v->contents_count = (int)count;
-}
-
-void row_major(const int64_t *dims, int rank, int64_t *stride)
-{
-    int64_t step = 1;
-    for (int i = rank - 1; i >= 0; i--) {
-        stride[i] = step;
-        step *= dims[i];
-    }
-}
-
-void contents_same(Compilation *c, const Value *from, Value *to)
-{
-    int64_t count;
-    int have;
-    Dim *in, *out = contents_begin(c, to, &count);
-    if (!out || !value_dims(c, from, &in, &have) || have != count) return;
-    for (int64_t i = 0; i < count; i++) out[i] = in[i];
-    contents_finish(c, to, out, count);
-}
-
-void contents_strided(Compilation *c, const Value *from, Value *to, int64_t offset, const int64_t *stride)
-{
-    int64_t count, dims[MAX_RANK], place[MAX_RANK], elements;
-    int have;
-    Dim *in, *out = contents_begin(c, to, &count);
-    if (!out || !value_dims(c, from, &in, &have) || !shape_numbers(c, to, dims, &elements)) return;
-    row_major(dims, to->rank, place);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = offset;
-        for (int k = 0; k < to->rank; k++) at += i / place[k] % dims[k] * stride[k];
-        if (at < 0 || at >= have) return;
-        out[i] = in[at];
-    }
-    contents_finish(c, to, out, count);
-}
-
-static void contents_first(Compilation *c, Node *n)
-{
-    contents_same(c, node_input(c, n, 0), node_output(c, n, 0));
-}
-
-/* ---- views */
-
-static void lower_same(Lower *l, Node *n)
-{
-    lower_set_view(l, n, 0, lower_input(l, n, 0));
-}
-
-static void lower_reshaped(Lower *l, Node *n)
-{
-    View in = lower_input(l, n, 0), out, target = { 0 };
-    view_dims(l, node_output(lower_compilation(l), n, 0), &target);
-    if (view_reshape(l, &in, target.rank, target.dims, &out)) {
-        lower_set_view(l, n, 0, out);
-        return;
-    }
-    lower_copy(l, n, in, lower_output(l, n, 0), NULL);
-}
 
 /* ---- Shape, Size */
 
@@ -250,6 +59,17 @@ static void size_contents(Compilation *c, Node *n)
 }
 
 /* ---- Reshape, Flatten */
+
+static void lower_reshaped(Lower *l, Node *n)
+{
+    View in = lower_input(l, n, 0), out, target = { 0 };
+    view_dims(l, node_output(lower_compilation(l), n, 0), &target);
+    if (view_reshape(l, &in, target.rank, target.dims, &out)) {
+        lower_set_view(l, n, 0, out);
+        return;
+    }
+    lower_copy(l, n, in, lower_output(l, n, 0), NULL);
+}
 
 /* Removes from both lists what they have in common, so that equations stay linear. */
 static void cancel_common(Compilation *c, Dim *a, int *na, Dim *b, int *nb)
@@ -578,161 +398,14 @@ static void expand_lower(Lower *l, Node *n)
     lower_set_view(l, n, 0, out);
 }
 
-/* ---- ConstantOfShape */
-
-static const Value *fill_value(Compilation *c, const Node *n)
-{
-    const Attr *a = node_attr(n, "value");
-    return a->present && a->tensor ? &c->graph.values[a->tensor] : NULL;
-}
-
-static bool fill_shape(Compilation *c, Node *n)
-{
-    const Value *shape = node_input(c, n, 0), *value = fill_value(c, n);
-    DType t = value ? value->dtype : DT_F32;
-    Dim *target, none[MAX_RANK] = { 0 };
-    int rank;
-    int64_t count;
-    if (value_dims(c, shape, &target, &rank)) return output_set(c, n, 0, t, rank, target);
-    if (shape->rank == 1 && dim_is_const(c, shape->dims[0], &count) && count <= MAX_RANK)
-        return output_set(c, n, 0, t, (int)count, none);
-    return output_set(c, n, 0, t, -1, NULL);
-}
-
-static void fill_contents(Compilation *c, Node *n)
-{
-    const Value *value = fill_value(c, n);
-    Value *y = node_output(c, n, 0);
-    int64_t count;
-    Dim *out = contents_begin(c, y, &count);
-    if (!out || !value || !value->data || !value->data->bytes) return;
-    for (int64_t i = 0; i < count; i++) out[i] = dim_const(c, data_int(value, 0));
-    contents_finish(c, y, out, count);
-}
-
-/* One element that all indices see, or without the attribute a kernel that writes zeros. */
-static void fill_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    const Attr *a = node_attr(n, "value");
-    if (fill_value(c, n)) {
-        View v = lower_value(l, a->tensor);
-        view_dims(l, node_output(c, n, 0), &v);
-        for (int i = 0; i < v.rank; i++) v.stride[i] = 0;
-        lower_set_view(l, n, 0, v);
-        return;
-    }
-    View out = lower_output(l, n, 0);
-    if (lower_upper(l, dims_product(c, out.rank, out.dims)) == 0) return;
-    Kernel *k = kernel_begin(l, n, "copy");
-    kernel_out(k, "Y", out);
-    kernel_text(k, "VALUE", "0");
-    kernel_text(k, "TARGET", index_at(l, "Y", out.rank, "i"));
-    launch_elements(l, k, &out, NULL);
-}
-
-/* ---- Range */
-
-static bool scalar_dim(Compilation *c, const Value *v, Dim *out)
-{
-    Dim *d;
-    int count;
-    if (!dtype_is_integer(v->dtype) || !value_dims(c, v, &d, &count) || count != 1) return false;
-    *out = d[0];
-    return true;
-}
-
-/* Number of elements: ceil((limit - start) / delta), at least 0. */
-static Dim range_count(Compilation *c, Dim start, Dim limit, Dim delta)
-{
-    int64_t step, lo, hi;
-    if (!dim_is_const(c, delta, &step) || step == 0) return 0;
-    Dim span = step > 0 ? dim_sub(c, limit, start) : dim_sub(c, start, limit);
-    int64_t size = step > 0 ? step : -step;
-    if (size > 1) span = dim_op(c, DIM_CEILDIV, span, dim_const(c, size));
-    dim_bounds(c, span, &lo, &hi);
-    if (lo >= 0) return span;
-    return hi <= 0 ? dim_const(c, 0) : dim_op(c, DIM_MAX, span, dim_const(c, 0));
-}
-
-static bool scalar_float(const Value *v, double *out)
-{
-    if (!v->data || !v->data->bytes) return false;
-    *out = data_float(v, 0);
-    return true;
-}
-
-static bool range_shape(Compilation *c, Node *n)
-{
-    const Value *in[3];
-    Dim part[3], count = 0;
-    double f[3];
-    bool ints = true, floats = true;
-    for (int i = 0; i < 3; i++) {
-        in[i] = node_input(c, n, i);
-        ints = ints && scalar_dim(c, in[i], &part[i]);
-        floats = floats && dtype_is_float(in[i]->dtype) && scalar_float(in[i], &f[i]);
-    }
-    if (ints) {
-        if (dim_is(c, part[2], 0)) {
-            node_error(c, n, "delta is 0");
-            return false;
-        }
-        count = range_count(c, part[0], part[1], part[2]);
-    } else if (floats && f[2] != 0) {
-        double span = (f[1] - f[0]) / f[2];
-        int64_t whole = (int64_t)span;
-        if (span > (double)whole) whole++;
-        count = dim_const(c, whole > 0 ? whole : 0);
-    }
-    return output_set(c, n, 0, in[0]->dtype, 1, &count);
-}
-
-static void range_contents(Compilation *c, Node *n)
-{
-    Value *y = node_output(c, n, 0);
-    int64_t count;
-    Dim start, delta, *out = contents_begin(c, y, &count);
-    if (!out || !scalar_dim(c, node_input(c, n, 0), &start) || !scalar_dim(c, node_input(c, n, 2), &delta)) return;
-    for (int64_t i = 0; i < count; i++) out[i] = dim_add(c, start, dim_scale(c, delta, i));
-    contents_finish(c, y, out, count);
-}
-
-static const char *range_expr(Compilation *c, const Node *n)
-{
-    switch (node_input(c, n, 0)->dtype) {
-    case DT_F64: return "a + (double)i0 * c";
-    case DT_F32: return "a + (float)i0 * c";
-    default: return "a + i0 * c";
-    }
-}
-
-/* ---- Dropout in inference */
-
-static bool dropout_shape(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0);
-    return shape_same(c, n) && output_set(c, n, 1, DT_BOOL, x->rank, x->dims);
-}
-
-static void dropout_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    int64_t *training;
-    int count;
-    if (n->op->since >= 12 && node_input(c, n, 2)
-        && (!value_ints(c, node_input(c, n, 2), &training, &count) || count != 1 || training[0])) {
-        node_error(c, n, "training mode is not supported");
-        return;
-    }
-    if (node_output(c, n, 1) && node_output(c, n, 1)->uses) {
-        node_error(c, n, "the mask output is not supported");
-        return;
-    }
-    lower_same(l, n);
-}
-
 #define ANY "T=" TYPES_ANY
+/* A list has another name. */
+static bool identity_expand(Expansion *e)
+{
+    const List *list = expand_input_list(e, 0);
+    return expand_list(e, 0, list->optional, list->count, list->items);
+}
+
 static const OpRow rows[] = {
     { .name = "Shape", .since = 1, .schema = "data:T -> shape:i64 | " ANY, .facts = OP_SHAPE, .shape = shape_shape,
       .contents = shape_contents },
@@ -757,20 +430,9 @@ static const OpRow rows[] = {
     { .name = "Transpose", .since = 1, .schema = "data:T -> transposed:T ; perm:ints? | " ANY, .facts = OP_VIEW | OP_SHAPE,
       .shape = transpose_shape, .contents = transpose_contents, .lower = transpose_lower },
     { .name = "Identity", .since = 1, .schema = "input:T -> output:T | " ANY, .facts = OP_VIEW | OP_SHAPE,
-      .shape = shape_same, .contents = contents_first, .lower = lower_same },
+      .shape = shape_same, .contents = contents_first, .lower = lower_same, .expand = identity_expand },
     { .name = "Expand", .since = 8, .schema = "input:T, shape:i64 -> output:T | " ANY, .facts = OP_VIEW | OP_SHAPE,
       .shape = expand_shape, .contents = expand_contents, .lower = expand_lower },
-    { .name = "ConstantOfShape", .since = 9, .schema = "input:i64 -> output:T ; value:tensor? | " ANY, .facts = OP_SHAPE,
-      .shape = fill_shape, .contents = fill_contents, .lower = fill_lower },
-    { .name = "Range", .since = 11, .schema = "start:T, limit:T, delta:T -> output:T | T=f32 f64 i16 i32 i64",
-      .facts = OP_POINTWISE | OP_SHAPE, .shape = range_shape, .contents = range_contents, .expr_fn = range_expr },
-    { .name = "Range", .since = 27, .schema = "start:T, limit:T, delta:T -> output:T ; stash_type:int=1 | T=" TYPES_FLOAT " i16 i32 i64",
-      .facts = OP_POINTWISE | OP_SHAPE, .shape = range_shape, .contents = range_contents, .expr_fn = range_expr },
-    { .name = "Dropout", .since = 7, .schema = "data:T -> output:T, mask:bool? ; ratio:float=0.5 | T=" TYPES_FLOAT,
-      .facts = OP_VIEW, .shape = dropout_shape, .lower = dropout_lower },
-    { .name = "Dropout", .since = 12,
-      .schema = "data:T, ratio:R?, training_mode:bool? -> output:T, mask:bool? ; seed:int? | T=" TYPES_FLOAT ", R=" TYPES_FLOAT,
-      .facts = OP_VIEW, .shape = dropout_shape, .lower = dropout_lower },
 };
 
 const OpFamily ops_shape = { rows, (int)COUNT_OF(rows), "shape.c" };

@@ -3,21 +3,28 @@
 #include "ops/ops.h"
 #include "report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#define MAX_ROWS 2048
+
 extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
-    ops_gqa, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
+    ops_gqa, ops_mha, ops_embed, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
     ops_rnn, ops_einsum, ops_signal, ops_loss, ops_scatter, ops_lines, ops_random, ops_extent, ops_nms, ops_unique,
     ops_pool, ops_conv_transpose, ops_resize, ops_sample, ops_rearrange, ops_normalise,
-    ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast;
+    ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast, ops_sequence, ops_flex_attention,
+    ops_logic, ops_cast,
+    ops_fill, ops_gather;
 
 static const OpFamily *const families[] = {
     &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
-    &ops_gqa, &ops_recurrent, &ops_select, &ops_conv, &ops_moe,
+    &ops_gqa, &ops_mha, &ops_embed, &ops_recurrent, &ops_select, &ops_conv, &ops_moe,
     &ops_control,
     &ops_rnn, &ops_einsum, &ops_signal, &ops_loss, &ops_scatter, &ops_lines, &ops_random, &ops_extent, &ops_nms, &ops_unique,
     &ops_pool, &ops_conv_transpose, &ops_resize, &ops_sample, &ops_rearrange, &ops_normalise,
     &ops_requantize, &ops_qmatmul, &ops_qlinear, &ops_qconv, &ops_inverse, &ops_bitcast,
+    &ops_sequence, &ops_flex_attention, &ops_logic, &ops_cast,
+    &ops_fill, &ops_gather,
 };
 
 static const char *plain_domain(const char *domain)
@@ -61,11 +68,34 @@ const char *op_file(const OpRow *op)
 
 /* ---- operators that no row describes */
 
+#define GENERATES "it is a whole generation loop; export the decoder alone, plan-run generates with it"
+#define TEXT "strings are not supported; do this before the model"
+
+/* Operators that are not meant to have rows, and why; NULL: all of the domain. */
+static const struct { const char *domain, *name, *reason; } refusals[] = {
+    {"com.microsoft", "GreedySearch", GENERATES},
+    {"com.microsoft", "BeamSearch", GENERATES},
+    {"com.microsoft", "WhisperBeamSearch", GENERATES},
+    {"com.microsoft", "Sampling", GENERATES},
+    {"com.microsoft", "Tokenizer", TEXT},
+    {"", "StringNormalizer", TEXT},
+    {"", "StringConcat", TEXT},
+    {"", "StringSplit", TEXT},
+    {"", "RegexFullMatch", TEXT},
+    {"", "ImageDecoder", "image files are not supported; decode them before the model"},
+    {"ai.onnx.ml", NULL, "trees, encoders and the like of ai.onnx.ml are not supported"},
+    {"ai.onnx.preview.training", NULL, "training is not supported"},
+    {"ai.onnx.training", NULL, "training is not supported"},
+};
+
 static const char *why_missing(Compilation *c, const Node *n)
 {
     const char *domain = plain_domain(n->domain);
     bool known_domain = false;
     int oldest = 0;
+    for (size_t i = 0; i < COUNT_OF(refusals); i++)
+        if (!strcmp(refusals[i].domain, domain) && (!refusals[i].name || !strcmp(refusals[i].name, n->op_type)))
+            return refusals[i].reason;
     for (size_t f = 0; f < COUNT_OF(families); f++)
         for (int i = 0; i < families[f]->count; i++) {
             const OpRow *row = &families[f]->rows[i];
@@ -86,12 +116,26 @@ static const char *missing_label(Compilation *c, const MissingOp *m)
     return arena_text(&c->arena, "%s%s%s-%d", domain, *domain ? "::" : "", m->op_type, m->opset);
 }
 
-bool ops_report_missing(Compilation *c)
+/* Copies of a subgraph's nodes have a scope; the subgraph itself is still there and is counted. */
+static void collect_missing(Compilation *c, const Graph *g)
+{
+    for (uint32_t i = 1; i <= g->node_count; i++) {
+        const Node *n = &g->nodes[i];
+        if (!n->scope && !op_find(n->domain, n->op_type, n->opset))
+            diag_missing_add(c, n, why_missing(c, n));
+    }
+}
+
+void ops_report_missing(Compilation *c)
 {
     MissingOp *list;
+    diag_missing_clear(c);
+    collect_missing(c, &c->graph);
+    for (uint32_t i = 0; i < c->subgraph_count; i++)
+        collect_missing(c, &c->subgraphs[i]);
     int count = diag_missing(c, &list), label = 0, nodes = 0, first = 0;
     if (!count)
-        return false;
+        return;
     for (int i = 0; i < count; i++) {
         int l = (int)strlen(missing_label(c, &list[i])), f = (int)strlen(list[i].first);
         int k = snprintf(NULL, 0, "%d", list[i].count);
@@ -104,14 +148,13 @@ bool ops_report_missing(Compilation *c)
         diag_detail(c, "%-*s  %*d node%s first '%s'%*s : %s", label, missing_label(c, &list[i]), nodes, list[i].count,
                     list[i].count == 1 ? ", " : "s,", list[i].first, first - (int)strlen(list[i].first), "", list[i].reason);
     diag_missing_clear(c);
-    return true;
 }
 
 /* ---- resolving */
 
 static const char *kind_name(AttrKind kind)
 {
-    static const char *const names[] = {"nothing", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"};
+    static const char *const names[] = {"nothing", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph", "type"};
     return names[kind];
 }
 
@@ -327,21 +370,61 @@ static void print_dtypes(FILE *out, const Schema *s)
         print_set(out, fixed ? "" : "any", fixed);
 }
 
+static const char *shown_domain(const OpRow *row)
+{
+    return *plain_domain(row->domain) ? row->domain : "ai.onnx";
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const OpRow *x = *(const OpRow *const *)a, *y = *(const OpRow *const *)b;
+    const int domain = strcmp(shown_domain(x), shown_domain(y)), name = strcmp(x->name, y->name);
+    return domain ? domain : name ? name : x->since - y->since;
+}
+
+/* All rows that a model may name, by domain, name and opset. */
+static const OpRow **sorted_rows(int *count)
+{
+    static const OpRow *list[MAX_ROWS];
+    *count = 0;
+    for (size_t f = 0; f < COUNT_OF(families); f++)
+        for (int i = 0; i < families[f]->count; i++) {
+            if (!strcmp(shown_domain(&families[f]->rows[i]), "gcc-plan")) /* made by our own passes */
+                continue;
+            if (*count == MAX_ROWS)
+                fault("ops", "more than %d rows", MAX_ROWS);
+            list[(*count)++] = &families[f]->rows[i];
+        }
+    qsort(list, (size_t)*count, sizeof *list, by_name);
+    return list;
+}
+
+/* "7-12": the row holds for these versions of its domain; "13-": for all from that on. */
+static void print_row(FILE *out, const OpRow *row, const OpRow *next, int domain, int name)
+{
+    char opsets[32];
+    if (next && same_name(next, plain_domain(row->domain), row->name))
+        snprintf(opsets, sizeof opsets, "%d-%d", row->since, next->since - 1);
+    else
+        snprintf(opsets, sizeof opsets, "%d-", row->since);
+    fprintf(out, "%-*s  %-*s  %-6s  ", domain, shown_domain(row), name, row->name, opsets);
+    print_dtypes(out, schema_of(row));
+    fprintf(out, "  compiler/ops/%s%s%s\n", op_file(row), row->note ? "  " : "", row->note ? row->note : "");
+}
+
 void ops_print(FILE *out)
 {
-    int domain = 7, name = 8;
-    for (int round = 0; round < 2; round++)
-        for (size_t f = 0; f < COUNT_OF(families); f++)
-            for (int i = 0; i < families[f]->count; i++) {
-                const OpRow *row = &families[f]->rows[i];
-                const char *d = *plain_domain(row->domain) ? row->domain : "ai.onnx";
-                if (round == 0) {
-                    domain = (int)strlen(d) > domain ? (int)strlen(d) : domain;
-                    name = (int)strlen(row->name) > name ? (int)strlen(row->name) : name;
-                    continue;
-                }
-                fprintf(out, "%-*s  %-*s  %3d  ", domain, d, name, row->name, row->since);
-                print_dtypes(out, schema_of(row));
-                fprintf(out, "  compiler/ops/%s\n", family_file(families[f]));
-            }
+    int domain = 7, name = 8, count;
+    const OpRow **rows = sorted_rows(&count);
+    for (int i = 0; i < count; i++) {
+        domain = (int)strlen(shown_domain(rows[i])) > domain ? (int)strlen(shown_domain(rows[i])) : domain;
+        name = (int)strlen(rows[i]->name) > name ? (int)strlen(rows[i]->name) : name;
+    }
+    for (size_t i = 0; i < COUNT_OF(refusals); i++)
+        domain = (int)strlen(refusals[i].domain) > domain ? (int)strlen(refusals[i].domain) : domain;
+    for (int i = 0; i < count; i++)
+        print_row(out, rows[i], i + 1 < count ? rows[i + 1] : NULL, domain, name);
+    for (size_t i = 0; i < COUNT_OF(refusals); i++)
+        fprintf(out, "%-*s  %-*s  none    refused: %s\n", domain, *refusals[i].domain ? refusals[i].domain : "ai.onnx", name,
+                refusals[i].name ? refusals[i].name : "(all)", refusals[i].reason);
 }

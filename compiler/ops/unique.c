@@ -87,6 +87,7 @@ static void unique_lower(Lower *l, Node *n)
         scratch(l, k, n, "M", room);
     }
     define_places(l, k, &x, &y, axis);
+    kernel_key(k, x.store);
     kernel_int(k, "SORTED", attr_int(n, "sorted") != 0);
     kernel_int(k, "ROOM", room);
     kernel_int(k, "THREADS", threads);
