@@ -35,11 +35,26 @@ static bool is_alike(Compilation *c, const Graph *a, const Graph *b)
     return true;
 }
 
+/* Declared as a sequence or an optional, or made by an operator on them: a row that stands for others but is no control flow. */
+static bool is_list(const Graph *g, uint32_t value)
+{
+    for (int hops = 0; hops < 8; hops++) {
+        const Node *n = g->values[value].producer ? &g->nodes[g->values[value].producer] : NULL;
+        const OpRow *op = n ? op_find(n->domain, n->op_type, n->opset) : NULL;
+        if (g->values[value].list) return true;
+        if (!op) return false;
+        if (op->facts & OP_CONTROL) return strcmp(n->op_type, "If") != 0 && strcmp(n->op_type, "Loop") != 0 && strcmp(n->op_type, "Scan") != 0;
+        if (strcmp(n->op_type, "Identity") != 0) return false;
+        value = n->inputs[0];
+    }
+    return false;
+}
+
 /* Sequences are lists of values when compiling: only a select can join them. */
 static bool gives_lists(const Graph *g)
 {
     for (uint32_t i = 0; i < g->output_count; i++)
-        if (g->values[g->outputs[i]].list) return true;
+        if (is_list(g, g->outputs[i])) return true;
     return false;
 }
 
