@@ -8,16 +8,32 @@
  *   Z_A Z_B Z_Y        offsets of batch z, expressions; Z_BEYOND is true for a z beyond the extents
  *   TYPE               F16 BF16, of A and of a plain B
  *   FORM               0: B contiguous along k; 1: along n, rows on 16 bytes; 2: 4 bits as in matmul_nbits, KB blocks of BS (a
- *                      multiple of 32) a row, scales S; ZERO_POINT n, g: expression; the sums of 32 k are scaled in float
+ *                      multiple of 32) a row, scales S of STYPE, zero points Z where ZP is 1; the sums of 32 k are scaled in float
+ *   PARTIAL            1: the extent along which an operand is contiguous may be no multiple of 8
  *   PAIRS              1: Y is in halves, neighbouring columns in one word: YTYPE is its type
  *   EPILOGUE           expression over v, z, m, n, after EPILOGUE_BODY */
 #define WM (BM / 2)
 #define WN (BN / 2)
 #if FORM == 2
 #define B_WORDS (BN * 4) /* of a stage */
+#if ZP
+#define ZERO_POINT(n, g) ((int)(Z[Z_OFF + (n) * ZP_ROW + (g) / 2] >> (g) % 2 * 4) & 15)
+#define ZERO_OF(n) zeros[n]
+#else
+#define ZERO_POINT(n, g) 8
+#define ZERO_OF(n) GP_PASTE(ZERO_, TYPE)(8)
+#endif
 #else
 #define B_WORDS (BN * 16)
 #endif
+#if PARTIAL
+#define FETCH(to, from, within, bytes) COPY_PART(to, from, (within) ? (bytes) : 0)
+#else
+#define FETCH(to, from, within, bytes) COPY16(to, from, (within) && (bytes) > 0)
+#endif
+/* Rows of 64 bytes, four pieces of 16: how the pieces of a row are exchanged, so that those of eight rows lie in different banks.
+ * The longer rows of form 1 exchange theirs by k % 8. */
+#define PLACE(row) ((row) / 2 % 4)
 #define STORE(m_, n_, v_) \
     do { \
         const idx m = (m_), n = (n_); \
@@ -36,7 +52,9 @@ KERNEL(KERNEL_BLOCK)
     SHARED(gp_u32, tiles, STAGES * (BM * 16 + B_WORDS));
 #if FORM == 2
     SHARED(float, scales, STAGES * BN);
+#if ZP
     SHARED(gp_u32, zeros, STAGES * BN);
+#endif
 #endif
     const int steps = (int)((inner + 31) / 32), g = LANE / 4, t = LANE % 4;
     const int wm = WARP % 2 * WM, wn = WARP / 2 * WN;
@@ -49,17 +67,24 @@ KERNEL(KERNEL_BLOCK)
     /* Where the thread's pieces of 16 bytes come from; those beyond the extents are zeros. */
     const int m_left = (int)MIN(rows - m0, BM), n_left = (int)MIN(columns - n0, BN), depth = (int)inner;
     const int line = TID / 4, piece = TID % 4;
+    const int at = (line * 4 + (piece ^ PLACE(line))) * 4;
     const A_T *a_from = A + A_OFF + Z_A + (m0 + line) * A_SM + piece * 8;
 #if FORM == 0
     const B_T *b_from = B + B_OFF + Z_B + (n0 + line) * B_SN + piece * 8;
 #elif FORM == 1
     const int b_line = TID / (BN / 8), b_piece = TID % (BN / 8), b_bytes = MAX(MIN(2 * (n_left - b_piece * 8), 16), 0);
+    const int b_at = b_line * (BN / 2) + (b_piece ^ b_line % 8) * 4;
     const B_T *b_from = B + B_OFF + Z_B + b_line * B_SK + n0 + b_piece * 8;
 #else
     const idx own_column = n0 + MIN(TID, n_left - 1);
     const B_T *b_from = B + B_OFF + own_column * (KB * BS / 2);
+    const S_T *s_from = S + S_OFF + own_column * KB;
+    const int takes_column = BN == KERNEL_BLOCK || TID < BN;
+#if ZP
+    const Z_T *z_from = Z + Z_OFF + own_column * ZP_ROW;
 #endif
-    int place = 0, here = 0; /* of the stage that is fetched, and of the one that is multiplied */
+#endif
+    int place = 0, here = 0; /* in `tiles`: of the stage that is fetched, and of the one that is multiplied */
     for (int step = 1 - STAGES; step < steps; step++) {
         const int next = step + STAGES - 1, k_left = depth - next * 32;
         gp_u32 *a_next = tiles + place * BM * 16, *b_next = tiles + STAGES * BM * 16 + place * B_WORDS;
@@ -68,80 +93,84 @@ KERNEL(KERNEL_BLOCK)
             SYNC();
         }
 #if FORM == 2
-        float scale = 0.0f;
-        gp_u32 zero = 0;
+        S_T scale = 0; /* as they come: a conversion here would wait for them */
+        int zero = 0;
+        const int group = next * 32 / BS;
 #endif
         if (k_left > 0) {
             const int bytes = MAX(MIN(2 * k_left - 16 * piece, 16), 0);
             UNROLL
             for (int c = 0; c < BM / 32; c++)
-                COPY16(a_next + (c * KERNEL_BLOCK + TID) * 4, a_from + (idx)next * 32 + c * 32 * A_SM, line + c * 32 < m_left ? bytes : 0);
+                FETCH(a_next + at + c * 512, a_from + c * 32 * A_SM, line + c * 32 < m_left, bytes);
+            a_from += 32;
 #if FORM == 0
             UNROLL
             for (int c = 0; c < BN / 32; c++)
-                COPY16(b_next + (c * KERNEL_BLOCK + TID) * 4, b_from + (idx)next * 32 + c * 32 * B_SN, line + c * 32 < n_left ? bytes : 0);
+                FETCH(b_next + at + c * 512, b_from + c * 32 * B_SN, line + c * 32 < n_left, bytes);
+            b_from += 32;
 #elif FORM == 1
             UNROLL
-            for (int c = 0; c < BN / 32; c++) { /* pieces of a row are exchanged, see LOAD_TRANSPOSED below */
-                const int row = b_line + c * (1024 / BN), swap = row / 8 * 2 + row % 2;
-                COPY16(b_next + row * (BN / 2) + (b_piece ^ swap) * 4, b_from + ((idx)next * 32 + c * (1024 / BN)) * B_SK,
-                       row < k_left ? b_bytes : 0);
-            }
+            for (int c = 0; c < BN / 32; c++)
+                FETCH(b_next + b_at + c * 512, b_from + c * (1024 / BN) * B_SK, b_line + c * (1024 / BN) < k_left, b_bytes);
+            b_from += 32 * B_SK;
 #else
-            if (TID < BN) {
-                const idx group = next * 32 / BS;
-                COPY16(b_next + TID * 4, b_from + next * 16, 16);
-                scale = (float)S_LD(S_OFF + own_column * KB + group);
-                zero = GP_PASTE(ZERO_, TYPE)(ZERO_POINT(own_column, group));
+            if (takes_column) {
+                COPY16(b_next + TID * 4, b_from, 1);
+                b_from += 16;
+                scale = s_from[group];
+#if ZP
+                zero = z_from[group / 2];
+#endif
             }
 #endif
         }
         COPY_END();
         if (step >= 0) {
             const gp_u32 *a_now = tiles + here * BM * 16, *b_now = tiles + STAGES * BM * 16 + here * B_WORDS;
-            gp_u32 low[WM / 16][4], high[WM / 16][4];
+            gp_u32 a[WM / 16][2][4];
             UNROLL
             for (int i = 0; i < WM / 16; i++) {
-                gp_words(a_now + ((wm + 16 * i + g) * 4 + t) * 4, low[i]);
-                gp_words(a_now + ((wm + 16 * i + 8 + g) * 4 + t) * 4, high[i]);
+                const int row = wm + 16 * i + LANE % 16;
+                LOAD_MATRICES(a[i][0], a_now + (row * 4 + (LANE / 16 ^ PLACE(row))) * 4);
+                LOAD_MATRICES(a[i][1], a_now + (row * 4 + ((2 + LANE / 16) ^ PLACE(row))) * 4);
             }
             UNROLL
             for (int j = 0; j < WN / 8; j++) {
                 gp_u32 b[4];
 #if FORM == 0
-                gp_words(b_now + ((wn + 8 * j + g) * 4 + t) * 4, b);
+                const int column = wn + 8 * j + LANE % 8;
+                LOAD_MATRICES(b, b_now + (column * 4 + (LANE / 8 ^ PLACE(column))) * 4);
 #elif FORM == 1
-                /* Row r of matrix q is k = 8 * (r / 2) + 2 * q + r % 2, so that a lane gets the k's it has of A; the eight rows
-                 * of a matrix lie 8 apart in pairs, and the exchange of pieces puts them into different banks. */
-                const int r = LANE % 8, k = r / 2 * 8 + LANE / 8 * 2 + r % 2;
-                LOAD_TRANSPOSED(b, b_now + k * (BN / 2) + (((wn + 8 * j) / 8) ^ r) * 4);
+                LOAD_TRANSPOSED(b, b_now + LANE * (BN / 2) + ((wn / 8 + j) ^ LANE % 8) * 4);
 #else
                 const int n = here * BN + wn + 8 * j;
-                const float left = scales[n + 2 * t], right = scales[n + 2 * t + 1];
-                UNPACK4(TYPE, b_now[(wn + 8 * j + g) * 4 + t], zeros[n + g], b);
+                float scale_of[2];
+                gp_u32 packed[4];
+                gp_words(b_now + (wn + 8 * j + g) * 4, packed);
+                gp_two(scales + n + 2 * t, scale_of);
+                UNPACK4(TYPE, packed, t, ZERO_OF(n + g), b);
 #endif
                 UNROLL
                 for (int i = 0; i < WM / 16; i++) {
-                    const gp_u32 first[4] = MMA_ROWS(low[i], high[i], 0), second[4] = MMA_ROWS(low[i], high[i], 1);
 #if FORM == 2
                     float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-                    GP_PASTE(MMA_, TYPE)(part, first, b);
-                    GP_PASTE(MMA_, TYPE)(part, second, b + 2);
-                    sum[i][j][0] = FMAF(part[0], left, sum[i][j][0]);
-                    sum[i][j][1] = FMAF(part[1], right, sum[i][j][1]);
-                    sum[i][j][2] = FMAF(part[2], left, sum[i][j][2]);
-                    sum[i][j][3] = FMAF(part[3], right, sum[i][j][3]);
+                    GP_PASTE(MMA_, TYPE)(part, a[i][0], b);
+                    GP_PASTE(MMA_, TYPE)(part, a[i][1], b + 2);
+                    UNROLL
+                    for (int e = 0; e < 4; e++) sum[i][j][e] = FMAF(part[e], scale_of[e % 2], sum[i][j][e]);
 #else
-                    GP_PASTE(MMA_, TYPE)(sum[i][j], first, b);
-                    GP_PASTE(MMA_, TYPE)(sum[i][j], second, b + 2);
+                    GP_PASTE(MMA_, TYPE)(sum[i][j], a[i][0], b);
+                    GP_PASTE(MMA_, TYPE)(sum[i][j], a[i][1], b + 2);
 #endif
                 }
             }
         }
 #if FORM == 2
-        if (k_left > 0 && TID < BN) {
-            scales[place * BN + TID] = scale;
-            zeros[place * BN + TID] = zero;
+        if (k_left > 0 && takes_column) {
+            scales[place * BN + TID] = GP_PASTE(LD_, STYPE)(&scale, 0);
+#if ZP
+            zeros[place * BN + TID] = GP_PASTE(ZERO_, TYPE)(zero >> group % 2 * 4 & 15);
+#endif
         }
 #endif
         place = place + 1 == STAGES ? 0 : place + 1;

@@ -277,16 +277,20 @@ static bool lower_rows(Lower *l, const Node *n, const Product *p)
 {
     const View columns = columns_of(&p->b);
     const DType t = p->b.store;
-    const bool along_k = stride_from_end(&columns, 1) == 1 && product_aligned(l, &columns, product_vector(t));
-    int64_t batch;
+    const int vector = product_vector(t);
+    const bool along_k = stride_from_end(&columns, 1) == 1 && product_aligned(l, &columns, vector);
+    int64_t batch, inner, width;
     if (!product_many_rows(l, &p->a, t, lower_upper(l, dim_from_end(&p->y, 2)))) return false;
-    if (!along_k && (stride_from_end(&p->b, 1) != 1 || !product_aligned(l, &p->b, product_vector(t)))) return false;
+    if (!along_k && (stride_from_end(&p->b, 1) != 1 || !product_aligned(l, &p->b, vector))) return false;
     Kernel *k = begin(l, n, p, "matmul_rows", 0, NULL, &batch);
     set_epilogue(l, n, k);
     kernel_int(k, "B_SK", stride_from_end(&p->b, 2));
     kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
     kernel_int(k, "FORM", along_k ? 0 : 1);
-    product_rows_launch(l, k, t, &p->y, product_vector(t), false, batch);
+    const bool whole_k = dim_is_const(lower_compilation(l), dim_from_end(&p->a, 1), &inner) && inner % vector == 0;
+    const bool whole_n = dim_is_const(lower_compilation(l), dim_from_end(&p->y, 1), &width) && width % vector == 0;
+    kernel_int(k, "PARTIAL", !whole_k || (!along_k && !whole_n));
+    product_rows_launch(l, k, t, &p->y, vector, false, batch);
     return true;
 }
 
