@@ -209,7 +209,7 @@ def shared_keys():
 
 
 def tensor_attentions(dtype):
-    """Many query rows of heads that are multiples of 64: the kernel for tensor cores (the suite `tensor` runs these under
+    """Many query rows of heads of 64, 128 or 256: the kernel for tensor cores (the suite `tensor` runs these under
     --emulate-gpu)."""
     def many(name, rows=20, head=64, **more):
         return attention("mma_%s_%s" % (name, dtype), dtype, rows=rows, head=head, **more)
@@ -219,7 +219,7 @@ def tensor_attentions(dtype):
     yield many("causal", rows=70, past=61, head=128, is_causal=1)
     yield many("deep", rows=130, past=3, batch=2, flat=False, is_causal=1)
     yield many("head256", rows=33, past=50, head=256, is_causal=1)
-    yield many("head192", rows=17, past=3, head=192, vhead=64, is_causal=1, oracle="onnx")
+    yield many("vhead64", rows=17, past=3, head=128, vhead=64, is_causal=1, oracle="onnx")
     yield many("vhead256", rows=17, past=40, vhead=256, is_causal=1, oracle="onnx")
     yield many("additive", past=61, mask=random(8, (1, 4, 20, 81), dtype))
     yield many("bool", past=45, mask=dead, is_causal=1)

@@ -1,7 +1,7 @@
 /* attention_rows: attention's result for many query rows: a block makes 64 rows of one head, a warp 16 of them, on tensor cores.
  * Keys and values go through shared memory KEYS at a time; scores, in floats, stay in registers; the online softmax is in float,
  * its weights are rounded to TYPE for the product with V. All operands are of TYPE (F16 BF16), contiguous along the head, rows on
- * 16 bytes; HEAD and VHEAD are multiples of 64, up to 256. The other macros are attention's. Grid: row tiles, heads, batch. */
+ * 16 bytes; HEAD and VHEAD are 64, 128 or 256. The other macros are attention's. Grid: row tiles, heads, batch. */
 #define ROWS 64
 #define LOG2E 1.44269504088896f
 KERNEL(KERNEL_BLOCK)
@@ -54,33 +54,42 @@ KERNEL(KERNEL_BLOCK)
     for (int j = 0; j < VHEAD / 8; j++) sum[j][0] = sum[j][1] = sum[j][2] = sum[j][3] = 0.0f;
     const idx last_row = MIN(q0 + ROWS, fresh) - 1;
     const idx begin = FIRST(q0) / KEYS * KEYS, end = LAST(last_row);
-    /* Pieces of 16 bytes of rows FROM to FROM + KEYS of X; those of a row are exchanged by its number, so that eight rows lie in
-     * different banks. */
-#define TAKE(X, D, from) \
+    /* Pieces of 16 bytes of KEYS rows of X, from X_FROM on, of which LEFT exist; the pieces of a row are exchanged by its number, so
+     * that eight rows lie in different banks. */
+#define TAKE(X, D, left) \
     UNROLL \
-    for (int p = TID; p < KEYS * D / 8; p += KERNEL_BLOCK) { \
-        const int line = p / (D / 8), piece = p % (D / 8); \
-        const idx key = (from) + line; \
-        COPY16((X##_TILE) + (line * (D / 8) + (piece ^ line % 8)) * 4, X + X##_AT(batch, kv, key, piece * 8), key < total); \
+    for (int c = 0; c < KEYS * D / 1024; c++) { \
+        const int line = TID / (D / 8) + c * (1024 / D), piece = TID % (D / 8); \
+        COPY16((X##_TILE) + (line * (D / 8) + (piece ^ line % 8)) * 4, (X##_FROM) + c * (1024 / D) * X##_S2, line < (left)); \
     } \
-    COPY_END()
+    COPY_END(); \
+    X##_FROM += KEYS * X##_S2
+    const K_T *k_from = K + K_AT(batch, kv, begin + TID / (HEAD / 8), TID % (HEAD / 8) * 8);
+    const V_T *v_from = V + V_AT(batch, kv, begin + TID / (VHEAD / 8), TID % (VHEAD / 8) * 8);
+#define K_FROM k_from
+#define V_FROM v_from
 #define K_TILE k_tile
 #define V_TILE v_tile
-    if (begin < end) { TAKE(K, HEAD, begin); }
+    /* Where the lane's row of a matrix begins, for the first eight pieces; eight pieces on it is the same. */
+    const int lo = LANE % 8, k_row = lo * (HEAD / 2), v_row = LANE % 16 * (VHEAD / 2);
+    const int k_at[2] = {k_row + (LANE / 8 ^ lo) * 4, k_row + ((4 + LANE / 8) ^ lo) * 4};
+    const int v_at[4] = {v_row + (LANE / 16 ^ lo) * 4, v_row + ((2 + LANE / 16) ^ lo) * 4, v_row + ((4 + LANE / 16) ^ lo) * 4,
+                         v_row + ((6 + LANE / 16) ^ lo) * 4};
+    int left = (int)(total - begin);
+    if (begin < end) { TAKE(K, HEAD, left); }
     for (idx from = begin; from < end; from += KEYS) {
         float score[KEYS / 8][4], high[2];
         COPY_WAIT(0);
         SYNC(); /* these keys are there, and the values before are done with */
-        TAKE(V, VHEAD, from);
+        TAKE(V, VHEAD, left);
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) score[j][0] = score[j][1] = score[j][2] = score[j][3] = 0.0f;
         UNROLL
         for (int d = 0; d < HEAD / 32; d++) {
             UNROLL
             for (int j = 0; j < KEYS / 8; j++) {
-                const int line = 8 * j + LANE % 8;
                 gp_u32 b[4];
-                LOAD_MATRICES(b, k_tile + (line * (HEAD / 8) + ((4 * d + LANE / 8) ^ LANE % 8)) * 4);
+                LOAD_MATRICES(b, k_tile + k_at[d % 2] + d / 2 * 32 + j * 4 * HEAD);
                 GP_PASTE(MMA_, TYPE)(score[j], q[2 * d], b);
                 GP_PASTE(MMA_, TYPE)(score[j], q[2 * d + 1], b + 2);
             }
@@ -143,7 +152,8 @@ KERNEL(KERNEL_BLOCK)
         }
         COPY_WAIT(0);
         SYNC(); /* the values are there, and the keys are done with */
-        if (from + KEYS < end) { TAKE(K, HEAD, from + KEYS); }
+        left -= KEYS;
+        if (from + KEYS < end) { TAKE(K, HEAD, left); }
         UNROLL
         for (int k = 0; k < KEYS / 16; k++) {
             const gp_u32 weights[4] = {
@@ -151,9 +161,8 @@ KERNEL(KERNEL_BLOCK)
                 GP_PASTE(PACK2_, TYPE)(score[2 * k + 1][0], score[2 * k + 1][1]), GP_PASTE(PACK2_, TYPE)(score[2 * k + 1][2], score[2 * k + 1][3])};
             UNROLL
             for (int j = 0; j < VHEAD / 8; j += 2) {
-                const int line = 16 * k + LANE % 16;
                 gp_u32 b[4];
-                LOAD_TRANSPOSED(b, v_tile + (line * (VHEAD / 8) + ((j + LANE / 16) ^ LANE % 8)) * 4);
+                LOAD_TRANSPOSED(b, v_tile + v_at[j / 2 % 4] + j / 8 * 32 + k * 8 * VHEAD);
                 GP_PASTE(MMA_, TYPE)(sum[j], weights, b);
                 GP_PASTE(MMA_, TYPE)(sum[j + 1], weights, b + 2);
             }

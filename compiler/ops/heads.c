@@ -176,10 +176,10 @@ static void attend_merge(Lower *l, const Node *n, const Attend *a, View stats, V
 /* Many query rows: on tensor cores. False: not for these operands. */
 static bool attend_rows(Lower *l, const Node *n, const Attend *a, int64_t head, int64_t vhead)
 {
-    enum { FEW_ROWS = 16, ROWS = 64, THREADS = 128, HEAD_UNIT = 64, HEAD_MOST = 256 }; /* as attention_rows has them */
+    enum { FEW_ROWS = 16, ROWS = 64, THREADS = 128 }; /* as attention_rows has them */
     const View *const views[] = {&a->q, &a->k, &a->v, &a->y};
     const int64_t rows = lower_upper(l, a->q.dims[2]);
-    if (rows <= FEW_ROWS || head % HEAD_UNIT || vhead % HEAD_UNIT || head > HEAD_MOST || vhead > HEAD_MOST) return false;
+    if (rows <= FEW_ROWS || !(head == 64 || head == 128 || head == 256) || !(vhead == 64 || vhead == 128 || vhead == 256)) return false;
     for (size_t i = 0; i < COUNT_OF(views); i++)
         if (views[i]->store != a->q.store || view_vector(l, views[i]) != 8) return false;
     Kernel *k = kernel_begin(l, n, "attention_rows");
