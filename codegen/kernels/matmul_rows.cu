@@ -9,6 +9,8 @@
  *   TYPE               F16 BF16, of A and of a plain B
  *   FORM               0: B contiguous along k; 1: along n, rows on 16 bytes; 2: 4 bits as in matmul_nbits, KB blocks of BS (a
  *                      multiple of 32) a row, scales S of STYPE, zero points Z where ZP is 1; the sums of 32 k are scaled in float
+ *   GROUPED            1: z counts groups of rows, each with its own B; the grid's row tiles are those of TILE (z or -1, first row)
+ *   A_LINE(m) Y_LINE(m)   the lines of A and Y that row m of z is in
  *   PARTIAL            1: the extent along which an operand is contiguous may be no multiple of 8
  *   PAIRS              1: Y is in halves, neighbouring columns in one word: YTYPE is its type
  *   EPILOGUE           expression over v, z, m, n, after EPILOGUE_BODY */
@@ -17,7 +19,7 @@
 #if FORM == 2
 #define B_WORDS (BN * 4) /* of a stage */
 #if ZP
-#define ZERO_POINT(n, g) ((int)(Z[Z_OFF + (n) * ZP_ROW + (g) / 2] >> (g) % 2 * 4) & 15)
+#define ZERO_POINT(n, g) ((int)(Z[Z_OFF + Z_Z + (n) * ZP_ROW + (g) / 2] >> (g) % 2 * 4) & 15)
 #define ZERO_OF(n) zeros[n]
 #else
 #define ZERO_POINT(n, g) 8
@@ -39,14 +41,18 @@
         const idx m = (m_), n = (n_); \
         const float v = (v_); \
         EPILOGUE_BODY \
-        Y_ST(Y_OFF + Z_Y + m * Y_SM + n * Y_SN, EPILOGUE); \
+        Y_ST(Y_OFF + Z_Y + Y_LINE(m) * Y_SM + n * Y_SN, EPILOGUE); \
     } while (0)
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
-    const idx z = BID_Z;
-    const idx rows = M, columns = N, inner = K;
-    const idx m0 = (idx)BID_X * BM, n0 = (idx)BID_Y * BN;
+#if GROUPED
+    const idx z = TILE_LD(TILE_OFF + 2 * (idx)BID_X), m0 = TILE_LD(TILE_OFF + 2 * (idx)BID_X + 1);
+    if (z < 0) return;
+#else
+    const idx z = BID_Z, m0 = (idx)BID_X * BM;
+#endif
+    const idx rows = M, columns = N, inner = K, n0 = (idx)BID_Y * BN;
     if (Z_BEYOND || m0 >= rows || n0 >= columns) return;
 #if TENSOR
     SHARED(gp_u32, tiles, STAGES * (BM * 16 + B_WORDS));
@@ -68,7 +74,18 @@ KERNEL(KERNEL_BLOCK)
     const int m_left = (int)MIN(rows - m0, BM), n_left = (int)MIN(columns - n0, BN), depth = (int)inner;
     const int line = TID / 4, piece = TID % 4;
     const int at = (line * 4 + (piece ^ PLACE(line))) * 4;
+#if GROUPED
+    const A_T *a_from[BM / 32];
+    UNROLL
+    for (int c = 0; c < BM / 32; c++) {
+        const idx m = MIN(m0 + line + 32 * c, rows - 1);
+        a_from[c] = A + A_OFF + Z_A + A_LINE(m) * A_SM + piece * 8;
+    }
+#define A_FROM(c) (a_from[c] + next * 32)
+#else
     const A_T *a_from = A + A_OFF + Z_A + (m0 + line) * A_SM + piece * 8;
+#define A_FROM(c) (a_from + c * 32 * A_SM)
+#endif
 #if FORM == 0
     const B_T *b_from = B + B_OFF + Z_B + (n0 + line) * B_SN + piece * 8;
 #elif FORM == 1
@@ -77,11 +94,11 @@ KERNEL(KERNEL_BLOCK)
     const B_T *b_from = B + B_OFF + Z_B + b_line * B_SK + n0 + b_piece * 8;
 #else
     const idx own_column = n0 + MIN(TID, n_left - 1);
-    const B_T *b_from = B + B_OFF + own_column * (KB * BS / 2);
-    const S_T *s_from = S + S_OFF + own_column * KB;
+    const B_T *b_from = B + B_OFF + Z_B + own_column * (KB * BS / 2);
+    const S_T *s_from = S + S_OFF + Z_S + own_column * KB;
     const int takes_column = BN == KERNEL_BLOCK || TID < BN;
 #if ZP
-    const Z_T *z_from = Z + Z_OFF + own_column * ZP_ROW;
+    const Z_T *z_from = Z + Z_OFF + Z_Z + own_column * ZP_ROW;
 #endif
 #endif
     int place = 0, here = 0; /* in `tiles`: of the stage that is fetched, and of the one that is multiplied */
@@ -101,8 +118,10 @@ KERNEL(KERNEL_BLOCK)
             const int bytes = MAX(MIN(2 * k_left - 16 * piece, 16), 0);
             UNROLL
             for (int c = 0; c < BM / 32; c++)
-                FETCH(a_next + at + c * 512, a_from + c * 32 * A_SM, line + c * 32 < m_left, bytes);
+                FETCH(a_next + at + c * 512, A_FROM(c), line + c * 32 < m_left, bytes);
+#if !GROUPED
             a_from += 32;
+#endif
 #if FORM == 0
             UNROLL
             for (int c = 0; c < BN / 32; c++)
@@ -205,7 +224,7 @@ KERNEL(KERNEL_BLOCK)
                 GP_PASTE(ST_, YTYPE)(half, 0, EPILOGUE);
                 word |= (gp_u32)half[0] << 16 * e;
             }
-            Y_T *to = Y + Y_OFF + Z_Y + y_m * Y_SM + y_n;
+            Y_T *to = Y + Y_OFF + Z_Y + Y_LINE(y_m) * Y_SM + y_n;
             if (y_n + 1 < columns) *(gp_u32 *)to = word;
             else if (y_n < columns) *to = (Y_T)word;
 #else
@@ -250,8 +269,8 @@ KERNEL(KERNEL_BLOCK)
                 const idx n = MIN(first + r, columns - 1);
 #if FORM == 2
                 const idx group = k / BS;
-                gp_unpack(B + B_OFF + (n * KB * BS + k) / 2, 4, CH, (float)ZERO_POINT(n, group), b[r]);
-                scale[r] = (float)S_LD(S_OFF + n * KB + group);
+                gp_unpack(B + B_OFF + Z_B + (n * KB * BS + k) / 2, 4, CH, (float)ZERO_POINT(n, group), b[r]);
+                scale[r] = (float)S_LD(S_OFF + Z_S + n * KB + group);
 #else
                 const idx at = B_OFF + Z_B + n * B_SN + k;
                 if (k + CH <= inner) GP_PASTE(LDV_, TYPE)(B, at, b[r]);
@@ -259,7 +278,7 @@ KERNEL(KERNEL_BLOCK)
 #endif
             }
             for (int i = 0; i < 8; i++) {
-                const idx at = A_OFF + Z_A + MIN(m_at + i, rows - 1) * A_SM + k;
+                const idx m = MIN(m_at + i, rows - 1), at = A_OFF + Z_A + A_LINE(m) * A_SM + k;
                 if (k + CH <= inner) for (int j = 0; j < CH; j += 8) GP_PASTE(LDV_, TYPE)(A, at + j, a + j);
                 else for (int j = 0; j < CH; j++) a[j] = k + j < inner ? A_LD(at + j) : 0.0f;
                 for (int r = 0; r < R; r++) {

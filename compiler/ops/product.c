@@ -94,7 +94,7 @@ void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t b
 
 /* ---- many rows */
 
-enum { FEW_ROWS = 16, MULTIPROCESSORS = 132, ROW_THREADS = 128 };
+enum { FEW_ROWS = 16, MULTIPROCESSORS = 132 };
 
 bool product_many_rows(Lower *l, const View *a, DType t, int64_t rows)
 {
@@ -116,10 +116,8 @@ RowTile product_row_tile(int64_t rows, int64_t columns, int64_t batch, bool pack
     return tile;
 }
 
-void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch)
+void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed)
 {
-    const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
-    const RowTile tile = product_row_tile(rows, columns, batch, packed);
     const int each = tile.rows * tile.columns / 8 / ROW_THREADS, most = packed ? 2 : 4;
     const bool pairs = (y->store == DT_F16 || y->store == DT_BF16) && y->stride[y->rank - 1] == 1 && product_aligned(l, y, 2);
     kernel_int(k, "BM", tile.rows);
@@ -130,5 +128,15 @@ void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk,
     kernel_text(k, "TYPE", product_type(t));
     kernel_text(k, "YTYPE", product_type(y->store));
     kernel_int(k, "PAIRS", pairs);
+}
+
+void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch)
+{
+    const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
+    const RowTile tile = product_row_tile(rows, columns, batch, packed);
+    product_rows_set(l, k, t, y, tile, chunk, packed);
+    kernel_int(k, "GROUPED", 0);
+    kernel_text(k, "A_LINE(m)", "(m)");
+    kernel_text(k, "Y_LINE(m)", "(m)");
     kernel_launch(k, (rows + tile.rows - 1) / tile.rows, columns < 1 ? 1 : (columns + tile.columns - 1) / tile.columns, batch, ROW_THREADS);
 }

@@ -47,7 +47,10 @@ typedef struct RowTile { int rows, columns, stages; } RowTile;
 /* Whether matmul_rows takes up to ROWS rows of A [.., M, K], times B of type T. */
 bool product_many_rows(Lower *l, const View *a, DType t, int64_t rows);
 RowTile product_row_tile(int64_t rows, int64_t columns, int64_t batch, bool packed);
-/* Sets BM BN STAGES PAIRS TYPE and what the host's form needs, and launches. CHUNK: elements of k that it takes at once. */
+enum { ROW_THREADS = 128 }; /* of a block of matmul_rows */
+/* Sets BM BN STAGES PAIRS TYPE and what the host's form needs. CHUNK: elements of k that it takes at once. */
+void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed);
+/* The same for rows as they lie, and launches. */
 void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch);
 
 /* Sets MT R KS WN UNROLL_K, and launches. */

@@ -218,6 +218,9 @@ static bool nbits_rows(Lower *l, const Node *n, const NBits *q, const View *a, c
     Kernel *k = nbits_begin(l, n, "matmul_rows", q, a, y, &batch);
     kernel_int(k, "FORM", 2);
     kernel_int(k, "Y_SN", 1);
+    kernel_int(k, "Z_B", 0);
+    kernel_int(k, "Z_S", 0);
+    kernel_int(k, "Z_Z", 0);
     kernel_text(k, "STYPE", product_type(node_input(lower_compilation(l), n, NB_SCALES)->dtype));
     kernel_int(k, "PARTIAL", q->k % product_vector(a->store) != 0);
     product_rows_launch(l, k, a->store, y, ROWS_CHUNK, true, batch);
