@@ -4,6 +4,7 @@
  * 16 bytes; HEAD and VHEAD are 64, 128 or 256. The other macros are attention's. Grid: row tiles, heads, batch. */
 #define ROWS 64
 #define LOG2E 1.44269504088896f
+#define PACK2(low, high) GP_PASTE(PACK2_, TYPE)(low, high)
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
@@ -157,8 +158,8 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int k = 0; k < KEYS / 16; k++) {
             const gp_u32 weights[4] = {
-                GP_PASTE(PACK2_, TYPE)(score[2 * k][0], score[2 * k][1]), GP_PASTE(PACK2_, TYPE)(score[2 * k][2], score[2 * k][3]),
-                GP_PASTE(PACK2_, TYPE)(score[2 * k + 1][0], score[2 * k + 1][1]), GP_PASTE(PACK2_, TYPE)(score[2 * k + 1][2], score[2 * k + 1][3])};
+                PACK2(score[2 * k][0], score[2 * k][1]), PACK2(score[2 * k][2], score[2 * k][3]),
+                PACK2(score[2 * k + 1][0], score[2 * k + 1][1]), PACK2(score[2 * k + 1][2], score[2 * k + 1][3])};
             UNROLL
             for (int j = 0; j < VHEAD / 8; j += 2) {
                 gp_u32 b[4];
@@ -183,7 +184,7 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int j = 0; j < VHEAD / 8; j++) {
             if (query < fresh)
-                *(gp_u32 *)(Y + Y_AT(batch, head, query, 8 * j + 2 * t)) = GP_PASTE(PACK2_, TYPE)(sum[j][2 * h] * share, sum[j][2 * h + 1] * share);
+                *(gp_u32 *)(Y + Y_AT(batch, head, query, 8 * j + 2 * t)) = PACK2(sum[j][2 * h] * share, sum[j][2 * h + 1] * share);
         }
     }
 #else

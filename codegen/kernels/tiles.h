@@ -30,11 +30,6 @@ FN float gp_exp2(float v)
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
     return r;
 }
-FN void gp_words(const gp_u32 *p, gp_u32 *w)
-{
-    const uint4 v = *(const uint4 *)p;
-    w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
-}
 FN void gp_two(const float *p, float *v)
 {
     const float2 pair = *(const float2 *)p;
@@ -99,7 +94,6 @@ FN void gp_copy16(void *to, const void *from, int bytes)
     if (bytes > 0) __builtin_memcpy(to, from, (unsigned)bytes);
 }
 FN float gp_exp2(float v) { return exp2f(v); }
-FN void gp_words(const gp_u32 *p, gp_u32 *w) { __builtin_memcpy(w, p, 16); }
 FN gp_u32 gp_fours(gp_u32 a, gp_u32 magic) { return (a & 0x000f000fu) | magic; }
 FN void gp_two(const float *p, float *v) { v[0] = p[0], v[1] = p[1]; }
 FN gp_u32 gp_bytes(gp_u32 a, gp_u32 b, gp_u32 choice)
