@@ -1,6 +1,6 @@
 #!/bin/bash
 # run_tensor.sh - what is written for tensor cores, computed on the host lane by lane (--emulate-gpu): the cases of
-# tests/ops_*.py whose names have "mma" in them, and whether their plans have those kernels. The suite `ops` runs the same cases in
+# tests/ops_*.py whose names have "mma" in them, whether their plans have those kernels, and a decoder. The suite `ops` runs the same cases in
 # the host's own form.
 set -uo pipefail
 [ -n "$PYTHON" ] || { echo "skip tensor: no Python environment with onnx (tests/venv.sh)"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
@@ -18,5 +18,11 @@ for plan in "$models"/*/*/model.plan; do
     "$BUILD/plan-inspect" "$plan" | grep -qE '(matmul|attention)_rows_[0-9]' && found=1
     if [ "$found" = "$expected" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name: kernels for tensor cores: expected $expected, found $found"; fi
 done
+# A decoder whose prompt goes through these kernels, with their epilogues, has its golden tokens.
+golden=$SRC/models/bytes/mobius-cuda-f16
+cp "$golden/model.onnx" "$SRC/models/bytes/mobius-default-f16/model.onnx.data" "$WORK/" &&
+    "$BUILD/gcc-plan" "$WORK/model.onnx" -o "$WORK/model.plan" --target host --emulate-gpu --sample greedy --quiet &&
+    "$BUILD/plan-run" "$WORK/model.plan" --target host --verify "$golden" >"$WORK/verify.log" 2>&1
+if [ $? = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL mobius-cuda-f16"; tail -n 5 "$WORK/verify.log"; fi
 echo "${passed:-0} passed, ${failed:-1} failed, 0 skipped"
 [ "${failed:-1}" -eq 0 ]
