@@ -28,7 +28,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--pin", OPT_PIN, A_VALUE, "SYMBOL=N", "value of a symbol"},
     {"--bind", OPT_BIND, A_VALUE, "INPUT=FILE.pb", "the input is a constant: the tensor of that file"},
     {"--weights", OPT_WEIGHTS, A_VALUE, "embed|reference", "weights in the plan, or in the model's files"},
-    {"--sample", OPT_SAMPLE, A_VALUE, "greedy|none", "choose the next token on the device"},
+    {"--sample", OPT_SAMPLE, A_VALUE, "greedy|draw|none", "choose the next token on the device"},
     {"--require-single-segment", OPT_SINGLE, MAYBE_A_VALUE, "SIGNATURE", "fail when a signature has a seam"},
     {"--check-lengths", OPT_LENGTHS, NOTHING, NULL, "add decode steps of pinned length, for plan-run --check-growth"},
     {"--threads", OPT_THREADS, A_VALUE, "N", "threads that compile kernels"},
@@ -142,7 +142,7 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     case OPT_PIN: return add_range(c, row->name, value, true);
     case OPT_BIND: return add_bind(c, value);
     case OPT_WEIGHTS: return choose(c, row->name, value, "embed", "reference", &o->weights_reference);
-    case OPT_SAMPLE: return choose(c, row->name, value, "none", "greedy", &o->sample_greedy);
+    case OPT_SAMPLE: return sample_from_name(value, &o->sample) ? NULL : arena_text(&c->arena, "%s: expected none, greedy or draw, found '%s'", row->name, value);
     case OPT_DUMP: o->dump = value; break;
     case OPT_FROM_TEXT: out->from_text = value; break;
     case OPT_RUN: out->run = value; break;

@@ -414,12 +414,17 @@ typedef struct KernelText {
     bool fibres;           /* its template has barriers or warp exchanges */
 } KernelText;
 
+typedef enum SampleTail { SAMPLE_UNSET, SAMPLE_NONE, SAMPLE_GREEDY, SAMPLE_DRAW } SampleTail;
+bool sample_from_name(const char *name, SampleTail *out); /* recipe.c; none, greedy, draw */
+const char *sample_name(SampleTail s);
+
 typedef struct Options {
     const char *model_path, *output_path, *recipe_path;
     const char *targets;        /* "host,sm_90a,ptx" */
     const char *dump;           /* pass name, or NULL */
     int64_t capacity, prefill;  /* 0 = default */
-    bool weights_reference, sample_greedy, verify_passes, check_only, print_recipe, quiet, require_single_segment;
+    SampleTail sample;          /* UNSET: the recipe decides */
+    bool weights_reference, verify_passes, check_only, print_recipe, quiet, require_single_segment;
     bool emulate_gpu;           /* host code takes the variants written for a GPU's tensor cores */
     bool check_lengths;         /* add signatures "decode@L": decode with the position pinned to L */
     const char *require_signature;

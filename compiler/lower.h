@@ -42,14 +42,17 @@ DType storage_type(DType t);                /* of buffers that kernels write: an
 uint32_t state_buffer(Compilation *c, int pair);
 uint32_t extents_buffer(Compilation *c);
 int slot_count(Compilation *c);
+bool samples(const Compilation *c);         /* a sampling tail is asked for */
+int sampler_slot(Compilation *c);           /* first word of the tail's parameters in the extents table; 0 none */
 View state_view(Lower *l, int pair, bool whole);
 uint32_t io_buffer(Lower *l, uint32_t value);
-uint32_t logits_output(Compilation *c);     /* passes/lower.c: the value that a sampling tail reads; 0 none */
+uint32_t logits_output(Compilation *c);     /* passes/lower_sample.c: the value that a sampling tail reads; 0 none */
 uint32_t token_input(Compilation *c);       /* the value that takes tokens; 0 none */
 const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
 void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
 void lower_node(Lower *l, uint32_t node);             /* passes/lower.c */
 uint32_t lower_loop(Lower *l, uint32_t enter);        /* passes/lower_loop.c */
+void lower_sample(Lower *l, const Lower *decode);     /* passes/lower_sample.c; DECODE: whose token input takes the token */
 
 /* Initial bytes of table buffers in region metadata; weights have Buffer.data. */
 typedef struct Table { uint32_t buffer; const void *bytes; } Table;

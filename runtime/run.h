@@ -15,6 +15,10 @@ typedef struct run_options {
     const char *target;
     int64_t generate;             /* -1: not asked */
     int64_t context, warmup, iterations;
+    plan_sampling sampling;
+    bool samples;                 /* an option set some of it */
+    int64_t stop[16];
+    size_t stop_count;
     double tolerance, margin;     /* negative: by the model's type */
     int threads;
     bool eager, one_at_a_time, check_capture, check_growth, bench, profile, counters, json, raw;
