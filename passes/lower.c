@@ -151,5 +151,7 @@ bool pass_lower(Compilation *c)
         if (samples(c) && l->signature->kind != SIG_MAIN) lower_sample(l, c->signatures[1].lower);
         else advance(l);
     }
+    if (samples(c) && c->signature_count == 2 && c->signatures[1].kind == SIG_MAIN)
+        diag_error(c, NULL, "--sample needs a decode step; the model has no state pair");
     return !diag_failed(c);
 }

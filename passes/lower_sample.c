@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MAX_GROUPS = 1024 /* threads of sample_pick */, WARPS = 8 /* groups of a block of sample_scan */ };
+enum { MAX_GROUPS = 1024 /* threads of sample_pick, also of its list of candidates: with fewer tokens fewer do */, WARPS = 8 /* groups of a block of sample_scan */ };
 
 uint32_t logits_output(Compilation *c)
 {
@@ -160,7 +160,7 @@ static void pick_draw(Lower *l, Kernel *k, const Tail *t)
 static void pick(Lower *l, const Lower *decode, const Tail *t)
 {
     Compilation *c = l->c;
-    const int64_t slot = sampler_slot(c), ring = PLAN_RING_TOKENS + 1;
+    const int64_t slot = sampler_slot(c), ring = PLAN_RING_TOKENS + 1, columns = lower_upper(l, t->logits.dims[0]);
     const uint32_t extents = extents_buffer(c);
     Kernel *k = kernel_begin(l, NULL, "sample_pick");
     kernel_in(k, "MAXES", t->maxes);
@@ -184,7 +184,7 @@ static void pick(Lower *l, const Lower *decode, const Tail *t)
     }
     kernel_bytes(k, t->groups * (t->draw ? 16 : 8), 0);
     kernel_label(k, "sample");
-    kernel_launch(k, 1, 1, 1, MAX_GROUPS);
+    kernel_launch(k, 1, 1, 1, columns <= 256 ? 256 : columns <= 512 ? 512 : MAX_GROUPS);
 }
 
 void lower_sample(Lower *l, const Lower *decode)

@@ -8,7 +8,7 @@
 const char *plan_target(const plan *p) { return p ? p->driver->target : ""; }
 int64_t plan_capacity(const plan *p) { return p ? p->view.model->capacity : 0; }
 int64_t plan_prefill_limit(const plan *p) { return p ? p->prefill_limit : 0; }
-int plan_has_sampling(const plan *p) { return p && p->view.model->sampling != 0; }
+int plan_has_sampling(const plan *p) { return p ? (int)p->view.model->sampling : 0; }
 
 plan_status plan_weight_bytes(const plan *p, uint64_t *out) {
     plan_error_clear();

@@ -4,16 +4,16 @@
  * (MOVES); and the word behind the ring becomes twice the count, plus STOP. GATED: nothing happens while STOP is set.
  *
  * A draw orders the tokens by y, ties by index: a key is gp_order(y), then the index backwards. What top-k, top-p (of what
- * top-k keeps) and min-p keep is a run from the greatest key down. Tokens of [low, high) whose mass is not below `least`
- * are sorted in `list`; those from `high` on are kept in any case. `low` is a guess from the groups' largest; while more than
+ * top-k keeps) and min-p keep is a run from the greatest key down. Tokens of [low, high) whose mass is not below `listed`
+ * are sorted in `list`, one a thread; those from `high` on are kept in any case. `low` is a guess from the groups' largest; while more than
  * the list holds lie above it, the bounds are moved together by halves, each time with a pass over the logits. */
 #define EACH(low, high, statement) \
     for (int g = WARP; g < GROUPS; g += 32) { \
-        if (gp_order(tops[g]) < (gp_u32)((low) >> 32) || gp_mass(tops[g], top) < least) continue; \
+        if (gp_order(tops[g]) < (gp_u32)((low) >> 32) || gp_mass(tops[g], top) < listed) continue; \
         for (idx i = (idx)g * GROUP + LANE; i < MIN((idx)(g + 1) * GROUP, (idx)TOKENS); i += 32) { \
             const float y = Y_LD(Y_OFF + i); \
             const gp_u64 mass = gp_mass(y, top), key = (gp_u64)gp_order(y) << 32 | (gp_u32)~(gp_u32)i; \
-            if (mass >= least && key >= (low) && key < (high)) { statement } \
+            if (mass >= listed && key >= (low) && key < (high)) { statement } \
         } \
     }
 /* The count and the mass of [low, high). */
@@ -26,7 +26,7 @@
         BLOCK_SCAN(sums, gp_weight); \
         (weight) = sums[KERNEL_BLOCK - 1]; \
     } while (0)
-KERNEL(1024)
+KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
     SHARED(float, warp_tops, 32);
@@ -40,13 +40,14 @@ KERNEL(1024)
         warp_places[WARP] = warp_place;
     }
     SYNC();
-    const float best = WARP_MAX(warp_tops[LANE]);
-    const float first = -WARP_MAX(warp_tops[LANE] == best ? warp_places[LANE] : -INF_F);
+    const int warp = LANE & (KERNEL_BLOCK / 32 - 1);
+    const float best = WARP_MAX(warp_tops[warp]);
+    const float first = -WARP_MAX(warp_tops[warp] == best ? warp_places[warp] : -INF_F);
     idx token = (idx)first;
 #if DRAW
-    SHARED(float, tops, 1024);
-    SHARED(gp_u64, sums, 1024);
-    SHARED(gp_u64, list, 1024);
+    SHARED(float, tops, KERNEL_BLOCK);
+    SHARED(gp_u64, sums, KERNEL_BLOCK);
+    SHARED(gp_u64, list, KERNEL_BLOCK);
     SHARED(gp_u64, picked, 2);
     tops[TID] = mine;
     if (TID == 0) picked[0] = (gp_u64)token;
@@ -56,10 +57,11 @@ KERNEL(1024)
         const idx top_k = MIN(WORDS_LD(WORDS_OFF + TOP_K), (idx)1024);
         const gp_u64 cut = (gp_u64)WORDS_LD(WORDS_OFF + TOP_P) << 32, min_p = (gp_u64)WORDS_LD(WORDS_OFF + MIN_P);
         const gp_u64 part = gp_mass(best, top) * min_p, least = part >> 32 ? part >> 32 : 1;
+        const gp_u64 listed = top_k ? 1 : least; /* top-p counts what min-p drops */
         const gp_u64 random = gp_draw((gp_u64)WORDS_LD(WORDS_OFF + SEED), (gp_u64)(NUMBER));
         gp_u64 group_mass = TID < GROUPS && shift < 64 ? (gp_u64)MASSES_LD(MASSES_OFF + TID) >> shift : 0;
         BLOCK_SCAN(sums, group_mass);
-        const gp_u64 total = sums[1023];
+        const gp_u64 total = sums[KERNEL_BLOCK - 1];
         gp_u64 rest = gp_share(total, random), kept_from = 0; /* what is left of the draw; the least key that a group's token may have */
         int by_group = !top_k && !cut && !min_p;
         if (!by_group) {
@@ -89,7 +91,7 @@ KERNEL(1024)
                 MEASURE(low, high, count, weight);
             }
             gp_u64 ceiling = ((gp_u64)gp_order(best) << 32) + 0x100000000ull;
-            while (count > 1024 && (top_k || cut)) {
+            while (count > KERNEL_BLOCK && (top_k || cut)) {
                 const gp_u64 middle = low + (ceiling - low) / 2;
                 MEASURE(middle, high, step_count, step_weight);
                 if (top_k ? step_count >= top_k : sure + step_weight >= need) {
@@ -104,7 +106,7 @@ KERNEL(1024)
                     }
                 }
             }
-            if (count > 1024) { /* min-p alone: all that is left is kept */
+            if (count > KERNEL_BLOCK) { /* min-p alone: all that is left is kept */
                 by_group = 1;
                 rest = gp_share(weight, random);
             } else {
@@ -131,7 +133,7 @@ KERNEL(1024)
                 const idx limit = top_k ? MIN(count, top_k) : count;
                 if (top_k && cut) need = sums[limit - 1] - gp_share(sums[limit - 1], cut);
                 const gp_u64 before = sums[TID] - mass;
-                const int kept = TID < limit && (sure + before < need || sure + before == 0);
+                const int kept = TID < limit && mass >= least && (sure + before < need || sure + before == 0);
                 int kept_count;
                 SYNC_COUNT(kept_count, kept);
                 rest = gp_share(sure + (kept_count ? sums[kept_count - 1] : 0), random);
@@ -169,8 +171,8 @@ KERNEL(1024)
             }
             BLOCK_SCAN(sums, mass);
             /* A group's mass was rounded as a whole: it may be a few units more than its tokens'. */
-            if (rest >= sums[1023]) rest = sums[1023] ? sums[1023] - 1 : 0;
-            if (TID == 0 && !sums[1023]) picked[0] = (gp_u64)PLACES_LD(PLACES_OFF + g);
+            if (rest >= sums[KERNEL_BLOCK - 1]) rest = sums[KERNEL_BLOCK - 1] ? sums[KERNEL_BLOCK - 1] - 1 : 0;
+            if (TID == 0 && !sums[KERNEL_BLOCK - 1]) picked[0] = (gp_u64)PLACES_LD(PLACES_OFF + g);
             if (mass && rest >= sums[TID] - mass && rest < sums[TID]) picked[0] = (gp_u64)i;
         }
     }
