@@ -2,6 +2,7 @@
  *
  * plan.c      load and free: target, modules, functions, the load signature
  * weights.c   bytes of region weights and load, from the plan or from the model's own files
+ * upload.c    host bytes to the device
  * query.c     what a plan says of itself
  * session.c   open, warm, bind, capture, close
  * sampling.c  parameters of the tail, stop tokens
@@ -17,6 +18,7 @@
 #include "container.h"
 #include "driver.h"
 #include "error.h"
+#include "upload.h"
 
 struct plan {
     plan_view view;
@@ -25,6 +27,7 @@ struct plan {
     void *log_context;
     void *mapping; /* NULL: the bytes are the caller's */
     size_t mapping_bytes;
+    uint64_t weights_checksum; /* of section weights, which is read once: by the upload */
     char *folder;  /* of the model's own weight files; NULL: none known */
     plan_driver *driver;
     plan_address base[PLAN_REGION_COUNT]; /* weights and metadata; load while loading; the others 0 */
