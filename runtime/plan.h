@@ -244,6 +244,8 @@ PLAN_API plan_status plan_session_profile(plan_session *s, const char *signature
 /* The kernel, the label and the bytes (without what depends on the position) of one launch; texts live as long as the plan. */
 PLAN_API plan_status plan_launch_info(const plan *p, const char *signature, size_t index, const char **kernel, const char **label,
                                       uint64_t *bytes);
+/* Bytes of the device in use now, by this process and any other. Thread-safe. Errors: ARGUMENT, DRIVER. */
+PLAN_API plan_status plan_device_bytes(plan *p, uint64_t *out);
 /* Copy bandwidth of the device measured now, bytes a second (read + write), for reports. */
 PLAN_API plan_status plan_measure_bandwidth(plan *p, double *bytes_per_second);
 

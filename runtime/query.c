@@ -10,6 +10,13 @@ int64_t plan_capacity(const plan *p) { return p ? p->view.model->capacity : 0; }
 int64_t plan_prefill_limit(const plan *p) { return p ? p->prefill_limit : 0; }
 int plan_has_sampling(const plan *p) { return p ? (int)p->view.model->sampling : 0; }
 
+plan_status plan_device_bytes(plan *p, uint64_t *out) {
+    plan_error_clear();
+    if (!p || !out)
+        return plan_fail(PLAN_ERROR_ARGUMENT, "%s: expected a %s, found NULL", p ? "out" : "plan", p ? "place for the bytes" : "plan");
+    return p->driver->in_use(p->driver, out);
+}
+
 plan_status plan_weight_bytes(const plan *p, uint64_t *out) {
     plan_error_clear();
     if (!p || !out)

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+run_clock run_measured;
+
 static const char help[] =
     "usage: plan-run MODEL.plan [option ...]\n"
     "Loads a plan, warms it, captures its graphs and replays them. A plan holds executable code: run only what you trust.\n"
@@ -42,6 +44,7 @@ static const char help[] =
     "  --context N           with --bench: at this position (default: half the capacity, at most 512)\n"
     "  --warmup N            with --bench: steps before timing (default 20)\n"
     "  --iterations N        with --bench: steps that are timed (default 200)\n"
+    "  --endurance N         instead: N steps, one by one; the memory must not change by a byte\n"
     "  --profile             with --bench: then each launch timed by itself, summed by kernel\n"
     "  --json                --verify and --bench print JSON\n"
     "  --help                print this\n"
@@ -83,17 +86,47 @@ static int needs_caller(const run_options *o, plan *p) {
     return 0;
 }
 
+/* Each allocation knows its size, so that what the library holds is known to the byte. */
+typedef union header {
+    size_t bytes;
+    max_align_t align;
+} header;
+
+static void *allocate(void *context, size_t bytes) {
+    run_clock *clock = context;
+    header *h = bytes <= SIZE_MAX - sizeof *h ? malloc(sizeof *h + bytes) : NULL;
+    if (!h)
+        return NULL;
+    h->bytes = bytes;
+    clock->held += bytes;
+    return h + 1;
+}
+
+static void release(void *context, void *pointer) {
+    run_clock *clock = context;
+    header *h = pointer;
+    if (!h)
+        return;
+    clock->held -= h[-1].bytes;
+    free(h - 1);
+}
+
+static plan_status prepare(const run_options *o, plan_session *s) {
+    double start = run_seconds();
+    plan_status status = plan_session_warm(s);
+    run_measured.warm = run_seconds() - start;
+    if (!status && !o->eager)
+        status = plan_session_capture(s);
+    run_measured.capture = run_seconds() - start - run_measured.warm;
+    return status ? status : plan_session_set_eager(s, o->eager);
+}
+
 plan_session *run_open(const run_options *o, plan *p) {
     plan_session *s = NULL;
     if (needs_caller(o, p))
         return NULL;
-    if (plan_session_open(p, NULL, &s) || plan_session_warm(s) || (!o->eager && plan_session_capture(s)) ||
-        plan_session_set_eager(s, o->eager)) {
-        run_failed(o);
-        plan_session_close(s);
-        return NULL;
-    }
-    if ((o->samples && plan_session_set_sampling(s, &o->sampling)) ||
+    if (plan_session_open(p, NULL, &s) || prepare(o, s) ||
+        (o->samples && plan_session_set_sampling(s, &o->sampling)) ||
         (o->stop_count && plan_has_sampling(p) && plan_session_set_stop(s, o->stop, o->stop_count))) {
         run_failed(o);
         plan_session_close(s);
@@ -391,7 +424,7 @@ static bool read_real(const char *text, double *out) {
 
 enum option_id {
     OPTION_TARGET = 256, OPTION_THREADS, OPTION_BYTES, OPTION_IDS, OPTION_ONE, OPTION_GENERATE, OPTION_TEMPERATURE, OPTION_TEXT,
-    OPTION_TOP_K, OPTION_TOP_P, OPTION_MIN_P, OPTION_PENALTY, OPTION_SEED, OPTION_STOP,
+    OPTION_TOP_K, OPTION_TOP_P, OPTION_MIN_P, OPTION_PENALTY, OPTION_SEED, OPTION_STOP, OPTION_ENDURANCE,
     OPTION_EAGER, OPTION_COUNTERS, OPTION_VERIFY, OPTION_TOLERANCE, OPTION_MARGIN, OPTION_CHECK, OPTION_GROWTH, OPTION_BENCH, OPTION_PROFILE, OPTION_CONTEXT,
     OPTION_WARMUP, OPTION_ITERATIONS, OPTION_JSON, OPTION_HELP, OPTION_VERSION
 };
@@ -403,6 +436,7 @@ static const struct option options_table[] = {
     {"top-k", required_argument, NULL, OPTION_TOP_K},         {"top-p", required_argument, NULL, OPTION_TOP_P},
     {"min-p", required_argument, NULL, OPTION_MIN_P},         {"repetition-penalty", required_argument, NULL, OPTION_PENALTY},
     {"seed", required_argument, NULL, OPTION_SEED},           {"stop", required_argument, NULL, OPTION_STOP},
+    {"endurance", required_argument, NULL, OPTION_ENDURANCE},
     {"eager", no_argument, NULL, OPTION_EAGER},               {"counters", no_argument, NULL, OPTION_COUNTERS},
     {"verify", required_argument, NULL, OPTION_VERIFY},       {"tolerance", required_argument, NULL, OPTION_TOLERANCE},
     {"margin", required_argument, NULL, OPTION_MARGIN},       {"check-capture", no_argument, NULL, OPTION_CHECK},
@@ -468,6 +502,8 @@ static int take_option(run_options *o, int id, const char *value) {
         return read_number(value, 1, 65536, &o->generate) ? 0 : usage("--generate: expected 1 to 65536, found '%s'", value);
     case OPTION_TEMPERATURE: case OPTION_TOP_K: case OPTION_TOP_P: case OPTION_MIN_P: case OPTION_PENALTY: case OPTION_SEED:
         return take_sampling(o, id, value);
+    case OPTION_ENDURANCE:
+        return read_number(value, 1, 100000000, &o->endurance) ? 0 : usage("--endurance: expected 1 to 100000000, found '%s'", value);
     case OPTION_STOP: return take_stop(o, value);
     case OPTION_TEXT:
         o->raw = true;
@@ -512,12 +548,12 @@ static int parse(int argc, char **argv, run_options *o) {
     o->path = argv[optind];
     if (o->prompt_bytes && o->prompt_ids)
         return usage("%s", "--prompt-bytes and --prompt-ids exclude each other");
-    if ((o->verify != NULL) + o->check_capture + o->check_growth + o->bench + o->counters > 1)
-        return usage("%s", "choose one of --verify, --check-capture, --check-growth, --bench and --counters");
-    if (o->eager && (o->check_capture || o->check_growth || o->bench))
-        return usage("%s", "--eager is part of --check-capture and --check-growth, and is not what --bench times");
-    if (!o->verify && !o->check_capture && !o->check_growth && !o->bench && !o->counters && o->generate < 0)
-        return usage("%s", "nothing to do: give --generate, --verify, --check-capture, --check-growth, --bench or --counters");
+    if ((o->verify != NULL) + o->check_capture + o->check_growth + o->bench + o->counters + (o->endurance > 0) > 1)
+        return usage("%s", "choose one of --verify, --check-capture, --check-growth, --bench, --endurance and --counters");
+    if (o->eager && (o->check_capture || o->check_growth || o->bench || o->endurance))
+        return usage("%s", "--eager is part of --check-capture and --check-growth, and is not what --bench and --endurance time");
+    if (!o->verify && !o->check_capture && !o->check_growth && !o->bench && !o->endurance && !o->counters && o->generate < 0)
+        return usage("%s", "nothing to do: give --generate, --verify, --check-capture, --check-growth, --bench, --endurance or --counters");
     return 0;
 }
 
@@ -526,12 +562,16 @@ static int run(const run_options *o) {
     plan *p = NULL;
     options.target = o->target;
     options.threads = o->threads;
+    options.allocator = (plan_allocator){allocate, release, &run_measured};
+    run_measured.load = -run_seconds();
     if (plan_load(o->path, &options, &p))
         return run_message("%s", plan_error_message()); /* begins with the path */
+    run_measured.load += run_seconds();
     int result = o->verify          ? run_verify(o, p)
                  : o->check_capture ? run_check_capture(o, p)
                  : o->check_growth  ? run_check_growth(o, p)
                  : o->bench         ? run_bench(o, p)
+                 : o->endurance     ? run_endurance(o, p)
                  : o->counters      ? run_counters(o, p)
                                     : run_generate(o, p);
     if (plan_free(p))

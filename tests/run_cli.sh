@@ -58,6 +58,12 @@ steady() { grep -aE '64 graph launches, 0 copies, 0 synchronisations' out.txt er
 check "64 tokens cost 64 graph launches and no host work" steady
 bench() { "$run" a.plan --target host --bench --context 64 | tee bench.txt; grep -q median bench.txt; }
 check "--bench" bench
+loaded() { grep -E '^load [0-9.e+-]+ s \(weights [0-9.]+ [KM]B, [0-9.e+-]+ GB/s\)   warm [0-9.e+-]+ ms   capture [0-9.e+-]+ ms$' bench.txt; }
+check "--bench says how long loading took" loaded
+"$gcc_plan" "$model" -o short.plan --target host --sample draw --capacity 64 --quiet
+endurance() { "$run" short.plan --target host --endurance 100 --temperature 1 --seed 1 | tee endurance.txt; grep -q '^100 steps, 3 times back to the start' endurance.txt &&
+    grep -E '^memory before and after: device ([0-9]+) and \1 bytes, 0 allocations between; host ([0-9]+) and \2 bytes$' endurance.txt; }
+check "100 steps take no memory" endurance
 
 pinned_prefill() { printf 'signatures:\n  prefill: {sequence_len: 2}\n' >two.yaml && "$gcc_plan" "$model" -o two.plan --target host --sample greedy --recipe two.yaml --quiet &&
     "$run" two.plan --target host --prompt-bytes 'The king ' --generate 24 | tee two.txt; grep -qF 'of England' two.txt; }

@@ -134,6 +134,44 @@ static void check_errors(plan *p)
     plan_session_close(s);
 }
 
+/* Every driver call of a stopped run fails once: the call that makes it says so, and the session can be closed. */
+static plan_status run_failing(const char *path, uint64_t call, const int64_t *prompt, size_t n, int64_t stop)
+{
+    plan_options options = PLAN_OPTIONS_INIT;
+    plan_sampling g = PLAN_SAMPLING_INIT;
+    plan *p = NULL;
+    plan_session *s = NULL;
+    int stopped;
+    options.target = "host";
+    options.fail_call = call;
+    plan_status status = plan_load(path, &options, &p);
+    if (!status) status = plan_session_open(p, NULL, &s);
+    if (!status) status = plan_session_warm(s);
+    if (!status) status = plan_session_capture(s);
+    if (!status) status = plan_session_set_sampling(s, &g);
+    if (!status) status = plan_session_set_stop(s, &stop, 1);
+    if (!status) status = plan_session_prefill(s, prompt, n);
+    if (!status) status = plan_session_replay(s, STEPS);
+    if (!status) status = plan_session_stopped(s, &stopped);
+    if (!status) status = plan_session_set_token(s, prompt[0]);
+    if (!status) status = plan_session_rewind(s, 0);
+    plan_session_close(s);
+    plan_free(p);
+    return status;
+}
+
+static void check_failures(const char *path, const int64_t *prompt, size_t n, int64_t stop)
+{
+    int good = 1, done = 0;
+    uint64_t call = 1;
+    for (; call < 1000 && !done; call++) {
+        const plan_status status = run_failing(path, call, prompt, n, stop);
+        done = status == PLAN_OK;
+        good &= done || status == PLAN_ERROR_DRIVER;
+    }
+    check(good && done && call > 30, "each driver call may fail: DRIVER");
+}
+
 int main(int argc, char **argv)
 {
     plan_options options = PLAN_OPTIONS_INIT;
@@ -155,5 +193,6 @@ int main(int argc, char **argv)
     check_stop(p, prompt, n, expected, 1);
     check_first(p, prompt, n, expected);
     check_errors(p);
+    check_failures(argv[2], prompt, n, expected[fresh_place(expected, 2)]);
     return plan_free(p) ? 1 : 0;
 }
