@@ -11,7 +11,7 @@
 
 enum OptionId {
     OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE,
-    OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
+    OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_TUNING, OPT_CANDIDATES, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
     OPT_VERSION
 };
 typedef enum Takes { NOTHING, A_VALUE, MAYBE_A_VALUE } Takes; /* MAYBE: only as --name=VALUE */
@@ -31,6 +31,8 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--sample", OPT_SAMPLE, A_VALUE, "greedy|draw|none", "choose the next token on the device"},
     {"--require-single-segment", OPT_SINGLE, MAYBE_A_VALUE, "SIGNATURE", "fail when a signature has a seam"},
     {"--check-lengths", OPT_LENGTHS, NOTHING, NULL, "add decode steps of pinned length, for plan-run --check-growth"},
+    {"--tuning", OPT_TUNING, A_VALUE, "FILE", "choices that plan-run --tune measured; without one a table serves"},
+    {"--tune-candidates", OPT_CANDIDATES, NOTHING, NULL, "add a decode step for each value of each choice, for plan-run --tune"},
     {"--threads", OPT_THREADS, A_VALUE, "N", "threads that compile kernels"},
     {"--check", OPT_CHECK, NOTHING, NULL, "do everything but writing the plan"},
     {"--ops", OPT_OPS, NOTHING, NULL, "print the operators that are supported"},
@@ -151,6 +153,8 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     case OPT_CHECK: o->check_only = true; break;
     case OPT_SINGLE: o->require_single_segment = true; o->require_signature = value; break;
     case OPT_LENGTHS: o->check_lengths = true; break;
+    case OPT_TUNING: o->tuning_path = value; break;
+    case OPT_CANDIDATES: o->tune_candidates = true; break;
     case OPT_THREADS:
         wrong = positive(c, row->name, value, &n);
         o->threads = n > 256 ? 256 : (int)n;

@@ -24,6 +24,8 @@ struct Lower {
     bool guarded;            /* launches run only while guard_iteration < guard_trip: iterations of a loop over a ranged dim */
     Dim guard_trip;
     int64_t guard_iteration;
+    const char *trial_key;   /* of a signature that tries a value for plan-run --tune; NULL in others */
+    int64_t trial_value;
     int launch_count, launch_room;
     Launch *launches;
     uint32_t dim_room; Dim *dims; /* memo of lower_dim */
@@ -70,6 +72,13 @@ const char *kernel_given(Lower *l, uint32_t value, const char *name, const char 
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);
 bool gemv_lower(Lower *l, const Node *n);
+/* tuning.c */
+bool tuning_read(Compilation *c, const char *path);
+const char *tuning_option(Compilation *c);  /* " tuning=..." for the plan's options; "" without a file */
+int tuning_trials(Compilation *c);          /* values of all choices that decode asked for */
+void tuning_trial(Compilation *c, int trial, const char **key, int64_t *value);
+void tuning_unused(Compilation *c);         /* notes the answers that nobody asked for */
+
 Lower *kernel_lower(Kernel *k);
 const char *compute_c(DType t);   /* C type that kernels compute in */
 const char *dtype_token(DType t); /* "F16": the suffix of prelude.h's macros */

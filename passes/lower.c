@@ -134,24 +134,53 @@ static void claim_inputs(Lower *l)
     }
 }
 
+static bool lower_signature(Compilation *c, Lower *l, const Lower *load)
+{
+    inherit_constants(l, load);
+    claim_inputs(l);
+    lower_nodes(l);
+    if (diag_failed(c)) return false;
+    copy_outputs(l);
+    copy_states(l);
+    if (samples(c) && l->signature->kind != SIG_MAIN) lower_sample(l, c->signatures[1].lower);
+    else advance(l);
+    return !diag_failed(c);
+}
+
+/* A decode step more for each value of each choice. */
+static bool lower_trials(Compilation *c, const Lower *load)
+{
+    const int first = c->signature_count, trials = tuning_trials(c);
+    Signature *all = NEW_ARRAY(c, Signature, first + trials);
+    memcpy(all, c->signatures, sizeof *all * (size_t)first);
+    c->signatures = all;
+    for (int j = 0; j < first; j++) all[j].lower->signature = &all[j];
+    for (int i = 0; i < trials; i++) {
+        const char *key;
+        int64_t value;
+        tuning_trial(c, i, &key, &value);
+        all[first + i] = all[1];
+        all[first + i].name = arena_text(&c->arena, "%s#%s=%lld", all[1].name, key, (long long)value);
+        c->signature_count++;
+        Lower *l = lower_new(c, first + i);
+        l->trial_key = key;
+        l->trial_value = value;
+        if (!lower_signature(c, l, load)) return false;
+    }
+    return true;
+}
+
 bool pass_lower(Compilation *c)
 {
     extents_buffer(c);
     for (int i = 0; i < c->pair_count; i++) state_buffer(c, i);
     Lower *load = lower_new(c, 0);
     lower_nodes(load);
-    for (int j = 1; j < c->signature_count; j++) {
-        Lower *l = lower_new(c, j);
-        inherit_constants(l, load);
-        claim_inputs(l);
-        lower_nodes(l);
-        if (diag_failed(c)) return false;
-        copy_outputs(l);
-        copy_states(l);
-        if (samples(c) && l->signature->kind != SIG_MAIN) lower_sample(l, c->signatures[1].lower);
-        else advance(l);
-    }
-    if (samples(c) && c->signature_count == 2 && c->signatures[1].kind == SIG_MAIN)
+    for (int j = 1; j < c->signature_count; j++)
+        if (!lower_signature(c, lower_new(c, j), load)) return false;
+    if (c->options.tune_candidates && !lower_trials(c, load)) return false;
+    tuning_unused(c);
+    if (samples(c) && c->signatures[1].kind == SIG_MAIN)
         diag_error(c, NULL, "--sample needs a decode step; the model has no state pair");
     return !diag_failed(c);
 }

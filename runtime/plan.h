@@ -130,6 +130,9 @@ PLAN_API const char *plan_target(const plan *p);       /* "host", or "sm_90a (NV
 PLAN_API int64_t plan_capacity(const plan *p);         /* rows of the growing state; 0 = nothing grows */
 PLAN_API int64_t plan_prefill_limit(const plan *p);    /* longest prefill chunk; 0 = no prefill signature */
 PLAN_API int plan_has_sampling(const plan *p);         /* the sampling tail: 0 none, 1 greedy, 2 plan_session_set_sampling */
+/* Names of the signatures, 0 to plan_signature_count - 1; NULL for another index. They live as long as the plan. Thread-safe. */
+PLAN_API int plan_signature_count(const plan *p);
+PLAN_API const char *plan_signature_name(const plan *p, int index);
 PLAN_API plan_status plan_weight_bytes(const plan *p, uint64_t *out); /* device bytes shared by all sessions */
 PLAN_API int plan_input_count(const plan *p, const char *signature);
 PLAN_API plan_status plan_input(const plan *p, const char *signature, int index, plan_tensor *out);

@@ -45,6 +45,7 @@ static const char help[] =
     "  --warmup N            with --bench: steps before timing (default 20)\n"
     "  --iterations N        with --bench: steps that are timed (default 200)\n"
     "  --endurance N         instead: N steps, one by one; the memory must not change by a byte\n"
+    "  --tune FILE           time the decode steps of a plan made with gcc-plan --tune-candidates; write FILE for gcc-plan --tuning\n"
     "  --profile             with --bench: then each launch timed by itself, summed by kernel\n"
     "  --json                --verify and --bench print JSON\n"
     "  --help                print this\n"
@@ -424,7 +425,7 @@ static bool read_real(const char *text, double *out) {
 
 enum option_id {
     OPTION_TARGET = 256, OPTION_THREADS, OPTION_BYTES, OPTION_IDS, OPTION_ONE, OPTION_GENERATE, OPTION_TEMPERATURE, OPTION_TEXT,
-    OPTION_TOP_K, OPTION_TOP_P, OPTION_MIN_P, OPTION_PENALTY, OPTION_SEED, OPTION_STOP, OPTION_ENDURANCE,
+    OPTION_TOP_K, OPTION_TOP_P, OPTION_MIN_P, OPTION_PENALTY, OPTION_SEED, OPTION_STOP, OPTION_ENDURANCE, OPTION_TUNE,
     OPTION_EAGER, OPTION_COUNTERS, OPTION_VERIFY, OPTION_TOLERANCE, OPTION_MARGIN, OPTION_CHECK, OPTION_GROWTH, OPTION_BENCH, OPTION_PROFILE, OPTION_CONTEXT,
     OPTION_WARMUP, OPTION_ITERATIONS, OPTION_JSON, OPTION_HELP, OPTION_VERSION
 };
@@ -437,6 +438,7 @@ static const struct option options_table[] = {
     {"min-p", required_argument, NULL, OPTION_MIN_P},         {"repetition-penalty", required_argument, NULL, OPTION_PENALTY},
     {"seed", required_argument, NULL, OPTION_SEED},           {"stop", required_argument, NULL, OPTION_STOP},
     {"endurance", required_argument, NULL, OPTION_ENDURANCE},
+    {"tune", required_argument, NULL, OPTION_TUNE},
     {"eager", no_argument, NULL, OPTION_EAGER},               {"counters", no_argument, NULL, OPTION_COUNTERS},
     {"verify", required_argument, NULL, OPTION_VERIFY},       {"tolerance", required_argument, NULL, OPTION_TOLERANCE},
     {"margin", required_argument, NULL, OPTION_MARGIN},       {"check-capture", no_argument, NULL, OPTION_CHECK},
@@ -502,6 +504,7 @@ static int take_option(run_options *o, int id, const char *value) {
         return read_number(value, 1, 65536, &o->generate) ? 0 : usage("--generate: expected 1 to 65536, found '%s'", value);
     case OPTION_TEMPERATURE: case OPTION_TOP_K: case OPTION_TOP_P: case OPTION_MIN_P: case OPTION_PENALTY: case OPTION_SEED:
         return take_sampling(o, id, value);
+    case OPTION_TUNE: o->tune = value; return 0;
     case OPTION_ENDURANCE:
         return read_number(value, 1, 100000000, &o->endurance) ? 0 : usage("--endurance: expected 1 to 100000000, found '%s'", value);
     case OPTION_STOP: return take_stop(o, value);
@@ -548,12 +551,12 @@ static int parse(int argc, char **argv, run_options *o) {
     o->path = argv[optind];
     if (o->prompt_bytes && o->prompt_ids)
         return usage("%s", "--prompt-bytes and --prompt-ids exclude each other");
-    if ((o->verify != NULL) + o->check_capture + o->check_growth + o->bench + o->counters + (o->endurance > 0) > 1)
-        return usage("%s", "choose one of --verify, --check-capture, --check-growth, --bench, --endurance and --counters");
-    if (o->eager && (o->check_capture || o->check_growth || o->bench || o->endurance))
-        return usage("%s", "--eager is part of --check-capture and --check-growth, and is not what --bench and --endurance time");
-    if (!o->verify && !o->check_capture && !o->check_growth && !o->bench && !o->endurance && !o->counters && o->generate < 0)
-        return usage("%s", "nothing to do: give --generate, --verify, --check-capture, --check-growth, --bench, --endurance or --counters");
+    if ((o->verify != NULL) + o->check_capture + o->check_growth + o->bench + o->counters + (o->endurance > 0) + (o->tune != NULL) > 1)
+        return usage("%s", "choose one of --verify, --check-capture, --check-growth, --bench, --endurance, --tune and --counters");
+    if (o->eager && (o->check_capture || o->check_growth || o->bench || o->endurance || o->tune))
+        return usage("%s", "--eager is part of --check-capture and --check-growth, and is not what --bench, --endurance and --tune time");
+    if (!o->verify && !o->check_capture && !o->check_growth && !o->bench && !o->endurance && !o->tune && !o->counters && o->generate < 0)
+        return usage("%s", "nothing to do: give --generate, --verify, --check-capture, --check-growth, --bench, --endurance, --tune or --counters");
     return 0;
 }
 
@@ -571,6 +574,7 @@ static int run(const run_options *o) {
                  : o->check_capture ? run_check_capture(o, p)
                  : o->check_growth  ? run_check_growth(o, p)
                  : o->bench         ? run_bench(o, p)
+                 : o->tune          ? run_tune(o, p)
                  : o->endurance     ? run_endurance(o, p)
                  : o->counters      ? run_counters(o, p)
                                     : run_generate(o, p);

@@ -13,6 +13,7 @@ typedef struct run_options {
     const char *path;
     const char *prompt_bytes, *prompt_ids;
     const char *verify;
+    const char *tune;             /* the file to write */
     const char *target;
     int64_t generate;             /* -1: not asked */
     int64_t context, warmup, iterations;
@@ -63,6 +64,7 @@ int run_verify(const run_options *o, plan *p);
 int run_check_capture(const run_options *o, plan *p);
 int run_check_growth(const run_options *o, plan *p);
 int run_bench(const run_options *o, plan *p);
+int run_tune(const run_options *o, plan *p);
 int run_endurance(const run_options *o, plan *p);
 /* The prompt, again and again, up to the position; the next token is set. */
 plan_status run_reach(const run_options *o, plan *p, plan_session *s, int64_t context);
