@@ -68,6 +68,8 @@ check "100 steps take no memory" endurance
 refused() { # refused TEXT COMMAND...: exit 1, and the message holds TEXT
     local text=$1 out; shift
     out=$("$@" 2>&1); [ $? -eq 1 ] || { echo "$out"; return 1; }
+    echo "$out" | grep -qF -- "$text" || { echo "$out"; return 1; }
+}
 
 # Tuning: a plan with all candidates is timed, what was found is a file, and a file decides.
 tune() { "$gcc_plan" "$model" -o tune.plan --target host --capacity 256 --prefill 8 --tune-candidates --quiet && "$run" tune.plan --target host --tune tune.txt --context 8 &&
@@ -92,8 +94,6 @@ pinned_prefill() { printf 'signatures:\n  prefill: {sequence_len: 2}\n' >two.yam
 check "a prefill of exactly two tokens, and a prompt of nine" pinned_prefill
 
 # What contradicts the model, or would destroy a file, is refused by name.
-    echo "$out" | grep -qF -- "$text" || { echo "$out"; return 1; }
-}
 recipe_refused() { printf '%b' "$1" >bad.yaml; refused "$2" "$gcc_plan" "$model" --check --quiet --recipe bad.yaml; }
 check "a feed of the wrong rank" recipe_refused 'feeds: {position_ids: length}\n' "bad.yaml:1:9: input 'position_ids' cannot be fed by 'length'; expected i64 or i32 of rank 0 or 1"
 check "a feed of the wrong length" recipe_refused 'feeds: {position_ids: ones}\n' "input 'position_ids': is fed with ones up to the present extent"
