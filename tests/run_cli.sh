@@ -45,6 +45,8 @@ recipe() { "$gcc_plan" "$model" --print-recipe >a.yaml && "$gcc_plan" "$model" -
 check "the printed recipe gives the same plan" recipe
 one_segment() { "$inspect" a.plan --require-single-segment && "$inspect" a.plan | grep -E '^decode +1 segment, [0-9]+ launches, 0 seams'; }
 check "decode is one segment" one_segment
+audit() { "$inspect" a.plan --audit | tail -n 1; "$inspect" a.plan --audit >audit.txt && grep -qx 'the contract holds for every launch' audit.txt; }
+check "--audit of a plan with a sampling tail" audit
 why() { "$inspect" a.plan --why attention_mask | tee why.txt; grep -q growing why.txt && grep -q 'present' why.txt; }
 check "--why attention_mask leads from the state pairs to its class" why
 json() { "$inspect" a.plan --json | "$PYTHON" -m json.tool >/dev/null; }
