@@ -150,6 +150,11 @@ def check_draws(tail):
         plan = tail.plan(name, np.tile(logits, (2, 1)), "recurrent")
         for g in settings:
             check_draw(tail, plan, logits, tail.draws // 10, g)
+    infinite = small.copy()
+    infinite[17] = np.inf
+    plan = tail.plan("infinite", np.tile(infinite, (2, 1)), "recurrent")
+    report((tail.run(plan, [0], 50, "--temperature", 1, "--seed", 3) == 17).all(), "an infinite logit is certain")
+    report((tail.run(plan, [0], 50, "--temperature", 1, "--top-p", 0.9, "--seed", 3) == 17).all(), "an infinite logit is certain, with top-p")
     prompt = list(range(200))
     plan = tail.plan("penalised", np.tile(small, (200, 1)), "growing")
     check_draw(tail, plan, small, tail.draws, dict(temperature=1.0, penalty=1.7), prompt)

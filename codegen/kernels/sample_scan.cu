@@ -38,6 +38,7 @@ KERNEL(256)
         if (penalty != 0.0f && seen[WARP * GROUP + j * 32 + LANE]) v = v < 0.0f ? v * penalty : v / penalty;
 #endif
         if (scale != 0.0f) v *= scale;
+        if (v > 1e9f) v = 1e9f; /* an infinity too: its distance from others must be a number */
         exponents[j] = v;
         if (i < X_D0) Y_ST(Y_OFF + i, v);
 #endif
