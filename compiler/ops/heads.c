@@ -169,10 +169,15 @@ static void attend_values(Kernel *k, const Attend *a, int64_t head, int64_t vhea
 /* One row a head leaves most of a GPU idle: its keys are split over several blocks, twice as many as there are SMs. */
 static int attend_splits(Lower *l, const Attend *a, int64_t heads)
 {
+    static const int64_t candidates[] = {1, 2, 4, 8, 16};
+    const int64_t rows = lower_upper(l, a->k.dims[2]);
     int splits = 1;
-    if (lower_upper(l, a->q.dims[2]) > 1 || lower_upper(l, a->k.dims[2]) < 256) return 1;
+    if (lower_upper(l, a->q.dims[2]) > 1 || rows < 256) return 1;
     while (splits < 16 && 2 * splits * heads * lower_upper(l, a->q.dims[0]) <= 264) splits *= 2;
-    return splits;
+    const char *key = arena_text(&lower_compilation(l)->arena, "attention_splits/heads=%lld,kv_heads=%lld,head=%lld,rows=%lld,%s", (long long)heads,
+                                 (long long)lower_upper(l, a->k.dims[1]), (long long)lower_upper(l, a->q.dims[3]), (long long)rows,
+                                 dtype_name(a->k.store));
+    return (int)tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), splits);
 }
 
 /* Elements that a lane loads at once: 16 bytes, where the head is a multiple of eight lanes' worth and all rows are aligned. */
