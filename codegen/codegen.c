@@ -104,13 +104,14 @@ static void add_kernel(Text *source, const KernelText *k)
 
 static void add_prelude(Text *source, bool host, bool emulate)
 {
-    const char *prelude = template_text("prelude");
+    const char *prelude = template_text("prelude"), *tiles = template_text("tiles");
     if (host) {
         const char *abi = template_text("host_abi");
         text_add_bytes(source, abi, strlen(abi));
         if (emulate) text_add(source, "#define GP_EMULATE 1\n");
     }
     text_add_bytes(source, prelude, strlen(prelude));
+    text_add_bytes(source, tiles, strlen(tiles));
 }
 
 static bool is_host(const char *target) { return strncmp(target, "host", 4) == 0; }

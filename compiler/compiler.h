@@ -433,6 +433,10 @@ int64_t grid_for(int64_t elements, int block);
  * need glue. */
 void lower_pointwise(Lower *l, Node *n);
 
+/* tuning.c: the value for a choice that only a measurement can make: from the tuning file, else STANDARD. KEY, in the arena, names
+ * the point and its shapes without blanks; CANDIDATES are all values that lowering can take, STANDARD among them. */
+int64_t tuning_choice(Lower *l, const char *key, const int64_t *candidates, int count, int64_t standard);
+
 /* ---- the compilation */
 /* offset in bytes; value: an iteration (literal), or a block whose condition the launch sets (condition) */
 typedef struct LaunchArg { bool literal, condition; uint32_t buffer; int64_t offset; int64_t value; } LaunchArg;
@@ -455,13 +459,20 @@ typedef struct KernelText {
     bool fibres;           /* its template has barriers or warp exchanges */
 } KernelText;
 
+typedef enum SampleTail { SAMPLE_UNSET, SAMPLE_NONE, SAMPLE_GREEDY, SAMPLE_DRAW } SampleTail;
+bool sample_from_name(const char *name, SampleTail *out); /* recipe.c; none, greedy, draw */
+const char *sample_name(SampleTail s);
+
 typedef struct Options {
     const char *model_path, *output_path, *recipe_path;
     const char *targets;        /* "host,sm_90a,ptx" */
     const char *dump;           /* pass name, or NULL */
     int64_t capacity, prefill;  /* 0 = default */
-    bool weights_reference, sample_greedy, verify_passes, check_only, print_recipe, quiet, require_single_segment;
+    SampleTail sample;          /* UNSET: the recipe decides */
+    bool weights_reference, verify_passes, check_only, print_recipe, quiet, require_single_segment;
     bool emulate_gpu;           /* host code takes the variants written for a GPU's tensor cores */
+    const char *tuning_path;    /* answers of plan-run --tune */
+    bool tune_candidates;       /* add signatures "decode#KEY=VALUE" for it */
     bool check_lengths;         /* add signatures "decode@L": decode with the position pinned to L */
     const char *require_signature;
     int threads;                /* compile threads */
@@ -500,6 +511,7 @@ struct Compilation {
     int signature_count; Signature *signatures;
     bool condition_nodes;          /* set by lower: blocks are conditional nodes of graphs; else seams, for this reason */
     int seam_reason; const char *seam_detail, *seam_remedy;
+    struct Tuning *tuning;         /* NULL: nothing was read or asked */
     struct Diagnostics *diagnostics;
 };
 

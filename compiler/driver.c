@@ -1,5 +1,6 @@
 /* driver.c - main of gcc-plan: the pass table, the order of work, exit codes. The command line is in command.c. */
 #include "command.h"
+#include "lower.h"
 #include "compiler.h"
 #include "graph.h"
 #include "ops/ops.h"
@@ -45,11 +46,19 @@ static bool same_file(const char *path, const char *other)
     return path && other && stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* What the command line names besides the model. */
+static bool read_beside(Compilation *c)
+{
+    const Options *o = &c->options;
+    return (!o->recipe_path || recipe_read(c, o->recipe_path)) && (!o->tuning_path || tuning_read(c, o->tuning_path));
+}
+
 static const char *overwritten(Compilation *c)
 {
     const char *out = c->options.output_path;
     if (same_file(out, c->options.model_path)) return "the model";
     if (same_file(out, c->options.recipe_path)) return "the recipe";
+    if (same_file(out, c->options.tuning_path)) return "the tuning file";
     for (uint32_t v = 1; v <= c->graph.value_count; v++) {
         const Data *d = c->graph.values[v].data;
         if (d && d->file && same_file(out, arena_text(&c->arena, "%s/%s", c->folder ? c->folder : ".", d->file))) return "the model's weights";
@@ -66,7 +75,7 @@ static bool run_import(Compilation *c)
         diag_error(c, NULL, "-o '%s' would overwrite %s; expected another file", c->options.output_path, lost);
         return false;
     }
-    if (c->options.recipe_path && !recipe_read(c, c->options.recipe_path))
+    if (!read_beside(c))
         return false;
     return recipe_apply(c);
 }
@@ -171,7 +180,7 @@ static bool read_text(Compilation *c, const char *path)
     char *text = command_read_file(c, path, &size);
     if (!text || !graph_parse(c, text, size, path))
         return false;
-    if (c->options.recipe_path && !recipe_read(c, c->options.recipe_path))
+    if (!read_beside(c))
         return false;
     graph_count_uses(c, &c->graph);
     if (c->options.verify_passes)

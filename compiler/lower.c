@@ -1,6 +1,7 @@
 /* lower.c - the memory behind values while a signature is lowered: weights, state, inputs, outputs, temporaries. */
 #include "lower.h"
 #include "dim.h"
+#include "format.h"
 
 #include <string.h>
 
@@ -37,13 +38,17 @@ bool value_folded(const Value *v) { return v->contents_count >= 0; }
 
 /* ---- state */
 
-int slot_count(Compilation *c)
+static int symbol_slots(Compilation *c)
 {
     int count = FIRST_FREE_SLOT;
     for (Sym s = 1; s <= c->symbol_count; s++)
         if (c->symbols[s].slot >= count) count = c->symbols[s].slot + 1;
     return count;
 }
+
+bool samples(const Compilation *c) { return c->options.sample == SAMPLE_GREEDY || c->options.sample == SAMPLE_DRAW; }
+int sampler_slot(Compilation *c) { return samples(c) ? symbol_slots(c) : 0; }
+int slot_count(Compilation *c) { return symbol_slots(c) + (samples(c) ? PLAN_SAMPLER_WORDS : 0); }
 
 uint32_t extents_buffer(Compilation *c)
 {

@@ -34,6 +34,8 @@ struct Lower {
     bool guarded;            /* launches run only while guard_iteration < guard_trip: iterations of a loop over a ranged dim */
     Dim guard_trip;
     int64_t guard_iteration;
+    const char *trial_key;   /* of a signature that tries a value for plan-run --tune; NULL in others */
+    int64_t trial_value;
     int launch_count, launch_room;
     Launch *launches;
     uint32_t dim_room; Dim *dims; /* memo of lower_dim */
@@ -54,9 +56,11 @@ DType storage_type(DType t);                /* of buffers that kernels write: an
 uint32_t state_buffer(Compilation *c, int pair);
 uint32_t extents_buffer(Compilation *c);
 int slot_count(Compilation *c);
+bool samples(const Compilation *c);         /* a sampling tail is asked for */
+int sampler_slot(Compilation *c);           /* first word of the tail's parameters in the extents table; 0 none */
 View state_view(Lower *l, int pair, bool whole);
 uint32_t io_buffer(Lower *l, uint32_t value);
-uint32_t logits_output(Compilation *c);     /* passes/lower.c: the value that a sampling tail reads; 0 none */
+uint32_t logits_output(Compilation *c);     /* passes/lower_sample.c: the value that a sampling tail reads; 0 none */
 uint32_t token_input(Compilation *c);       /* the value that takes tokens; 0 none */
 const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
 void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
@@ -83,6 +87,7 @@ bool made_between(Compilation *c, uint32_t value, uint32_t first, uint32_t end);
 /* What a block materialises holds inside it only: the views of before are kept, and restored (and freed) behind it. */
 View *views_keep(Lower *l);
 void views_restore(Lower *l, View *kept);
+void lower_sample(Lower *l, const Lower *decode);     /* passes/lower_sample.c; DECODE: whose token input takes the token */
 
 /* Initial bytes of table buffers in region metadata; weights have Buffer.data. */
 typedef struct Table { uint32_t buffer; const void *bytes; } Table;
@@ -103,6 +108,13 @@ bool gemv_lower(Lower *l, const Node *n);
 /* ops/gqa.c: true when the attention that alone reads head norm N's result will do it; until then that has the view of what is
  * to be normed. */
 bool gqa_defer_norm(Lower *l, const Node *n);
+/* tuning.c */
+bool tuning_read(Compilation *c, const char *path);
+const char *tuning_option(Compilation *c);  /* " tuning=..." for the plan's options; "" without a file */
+int tuning_trials(Compilation *c);          /* values of all choices that decode asked for */
+void tuning_trial(Compilation *c, int trial, const char **key, int64_t *value);
+void tuning_unused(Compilation *c);         /* notes the answers that nobody asked for */
+
 Lower *kernel_lower(Kernel *k);
 const char *compute_c(DType t);   /* C type that kernels compute in */
 const char *dtype_token(DType t); /* "F16": the suffix of prelude.h's macros */

@@ -50,6 +50,20 @@ bool feed_from_name(const char *name, Feed *out)
     return false;
 }
 
+static const char *const sample_names[] = {[SAMPLE_UNSET] = "none", [SAMPLE_NONE] = "none", [SAMPLE_GREEDY] = "greedy", [SAMPLE_DRAW] = "draw"};
+
+const char *sample_name(SampleTail s) { return sample_names[s]; }
+
+bool sample_from_name(const char *name, SampleTail *out)
+{
+    for (SampleTail s = SAMPLE_NONE; s <= SAMPLE_DRAW; s++)
+        if (!strcmp(sample_names[s], name)) {
+            *out = s;
+            return true;
+        }
+    return false;
+}
+
 /* ---- patterns */
 
 Pattern pattern_of(const char *text)

@@ -145,6 +145,8 @@ static void print_sizes(Compilation *c, FILE *out)
         fprintf(out, "capacity: %lld\n", (long long)capacity);
     if (prefill)
         fprintf(out, "prefill: %lld\n", (long long)prefill);
+    if (c->options.sample != SAMPLE_UNSET)
+        fprintf(out, "sample: %s\n", sample_name(c->options.sample));
 }
 
 static void print_signatures(Compilation *c, FILE *out)

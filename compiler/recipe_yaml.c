@@ -298,6 +298,15 @@ static bool recipe_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node
             y->c->options.prefill = prefill;
         return good;
     }
+    if (!strcmp(key, "sample")) {
+        SampleTail tail = SAMPLE_UNSET;
+        const char *name = text_of(y, value, "none, greedy or draw");
+        if (name && !sample_from_name(name, &tail))
+            return wrong(y, value, "sample '%s' is not known; expected none, greedy or draw", name);
+        if (name && y->c->options.sample == SAMPLE_UNSET)
+            y->c->options.sample = tail;
+        return name != NULL;
+    }
     if (!strcmp(key, "signatures")) {
         r->signatures = arena_alloc(a, room * sizeof *r->signatures);
         return each_entry(y, value, "a map from signatures to ranges", signature_entry, NULL);
@@ -314,7 +323,7 @@ static bool recipe_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node
         r->feeds = arena_alloc(a, room * sizeof *r->feeds);
         return each_entry(y, value, "a map from inputs to feeds", feed_entry, NULL);
     }
-    return wrong(y, at, "key '%s' is not known; expected states, symbols, capacity, prefill, signatures, constants, bind or feeds",
+    return wrong(y, at, "key '%s' is not known; expected states, symbols, capacity, prefill, sample, signatures, constants, bind or feeds",
                  key);
 }
 

@@ -143,89 +143,16 @@ static void copy_states(Lower *l)
         if (c->pairs[i].update == 2) lower_copy(l, NULL, from[i], state_target(l, i), c->pairs[i].output_name);
 }
 
-static View word_view(Lower *l, uint32_t buffer, int64_t index)
-{
-    Dim one = dim_const(l->c, 1);
-    View v = view_dense_new(l, buffer, DT_I64, 1, &one);
-    v.offset = dim_const(l->c, index);
-    return v;
-}
-
 static void advance(Lower *l)
 {
+    const Dim one = dim_const(l->c, 1);
     if (!l->c->position) return;
+    View word = view_dense_new(l, extents_buffer(l->c), DT_I64, 1, &one);
+    word.offset = dim_const(l->c, POSITION_SLOT);
     Kernel *k = kernel_begin(l, NULL, "advance");
-    kernel_inout(k, "W", word_view(l, extents_buffer(l->c), POSITION_SLOT));
+    kernel_inout(k, "W", word);
     kernel_dim(k, "STEP", l->c->position_step);
     kernel_launch(k, 1, 1, 1, 32);
-}
-
-/* ---- the sampling tail */
-
-uint32_t logits_output(Compilation *c)
-{
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < c->graph.output_count; i++) {
-        const Value *v = &c->graph.values[c->graph.outputs[i]];
-        if (v->state || !dtype_is_float(v->dtype) || v->rank < 1) continue;
-        if (!strcmp(v->name, "logits")) return c->graph.outputs[i];
-        if (!found) found = c->graph.outputs[i];
-    }
-    return found;
-}
-
-uint32_t token_input(Compilation *c)
-{
-    for (uint32_t i = 0; i < c->graph.input_count; i++)
-        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return c->graph.inputs[i];
-    return 0;
-}
-
-static uint32_t ring_buffer(Compilation *c)
-{
-    for (uint32_t b = 1; b <= c->buffer_count; b++)
-        if (c->buffers[b].region == REGION_RING) return b;
-    return buffer_new(c, "token ring", REGION_RING, 8 * 65536, 0);
-}
-
-static bool sampling_possible(Compilation *c, Lower *l)
-{
-    uint32_t logits = logits_output(c), token = token_input(c);
-    if (!logits || !token) {
-        diag_error(c, NULL, "--sample needs a token input and a float output of logits; found %s", !token ? "no token input" : "no such output");
-        return false;
-    }
-    const Value *v = &c->graph.values[logits], *t = &c->graph.values[token];
-    for (int k = 0; k + 2 < v->rank; k++)
-        if (lower_upper(l, v->dims[k]) != 1) {
-            diag_error(c, arena_text(&c->arena, "output '%s'", v->name), "--sample needs batch 1, found dim %d = %s", k, dim_text(c, lower_dim(l, v->dims[k])));
-            return false;
-        }
-    if (t->dtype == DT_I64) return true;
-    diag_error(c, arena_text(&c->arena, "input '%s'", t->name), "--sample writes int64 tokens, found %s", dtype_name(t->dtype));
-    return false;
-}
-
-static void sample(Lower *l, const Lower *decode)
-{
-    Compilation *c = l->c;
-    if (!sampling_possible(c, l)) return;
-    View x = l->views[logits_output(c)];
-    if (x.rank >= 2) { /* the last row */
-        Dim last = dim_sub(c, x.dims[x.rank - 2], dim_const(c, 1));
-        x.offset = dim_add(c, x.offset, dim_scale(c, last, x.stride[x.rank - 2]));
-    }
-    x.dims[0] = x.dims[x.rank - 1];
-    x.stride[0] = x.stride[x.rank - 1];
-    x.rank = 1;
-    Dim ring = dim_const(c, 65536);
-    Kernel *k = kernel_begin(l, NULL, "argmax");
-    kernel_in(k, "X", x);
-    kernel_out(k, "TOKEN", word_view(l, io_buffer((Lower *)decode, token_input(c)), 0));
-    kernel_out(k, "RING", view_dense_new(l, ring_buffer(c), DT_I64, 1, &ring));
-    kernel_inout(k, "COUNT", word_view(l, extents_buffer(c), SAMPLED_SLOT));
-    kernel_label(k, "sample");
-    kernel_launch(k, 1, 1, 1, 1024);
 }
 
 static void claim_inputs(Lower *l)
@@ -237,6 +164,42 @@ static void claim_inputs(Lower *l)
     }
 }
 
+static bool lower_signature(Compilation *c, Lower *l, const Lower *load)
+{
+    inherit_constants(l, load);
+    claim_inputs(l);
+    lower_nodes(l);
+    if (diag_failed(c)) return false;
+    copy_outputs(l);
+    copy_states(l);
+    if (samples(c) && l->signature->kind != SIG_MAIN) lower_sample(l, c->signatures[1].lower);
+    else advance(l);
+    return !diag_failed(c);
+}
+
+/* A decode step more for each value of each choice. */
+static bool lower_trials(Compilation *c, const Lower *load)
+{
+    const int first = c->signature_count, trials = tuning_trials(c);
+    Signature *all = NEW_ARRAY(c, Signature, first + trials);
+    memcpy(all, c->signatures, sizeof *all * (size_t)first);
+    c->signatures = all;
+    for (int j = 0; j < first; j++) all[j].lower->signature = &all[j];
+    for (int i = 0; i < trials; i++) {
+        const char *key;
+        int64_t value;
+        tuning_trial(c, i, &key, &value);
+        all[first + i] = all[1];
+        all[first + i].name = arena_text(&c->arena, "%s#%s=%lld", all[1].name, key, (long long)value);
+        c->signature_count++;
+        Lower *l = lower_new(c, first + i);
+        l->trial_key = key;
+        l->trial_value = value;
+        if (!lower_signature(c, l, load)) return false;
+    }
+    return true;
+}
+
 bool pass_lower(Compilation *c)
 {
     extents_buffer(c);
@@ -245,16 +208,11 @@ bool pass_lower(Compilation *c)
     for (int i = 0; i < c->pair_count; i++) state_buffer(c, i);
     Lower *load = lower_new(c, 0);
     lower_nodes(load);
-    for (int j = 1; j < c->signature_count; j++) {
-        Lower *l = lower_new(c, j);
-        inherit_constants(l, load);
-        claim_inputs(l);
-        lower_nodes(l);
-        if (diag_failed(c)) return false;
-        copy_outputs(l);
-        copy_states(l);
-        if (c->options.sample_greedy && l->signature->kind != SIG_MAIN) sample(l, c->signatures[1].lower);
-        advance(l);
-    }
+    for (int j = 1; j < c->signature_count; j++)
+        if (!lower_signature(c, lower_new(c, j), load)) return false;
+    if (c->options.tune_candidates && !lower_trials(c, load)) return false;
+    tuning_unused(c);
+    if (samples(c) && c->signatures[1].kind == SIG_MAIN)
+        diag_error(c, NULL, "--sample needs a decode step; the model has no state pair");
     return !diag_failed(c);
 }

@@ -100,10 +100,18 @@ static void sort_buffers(audit *a) {
     }
 }
 
+/* Decode's token input, which the tail of every signature writes. */
+static int takes_token(const audit *a, const plan_buffer_record *b) {
+    const plan_model_record *m = a->v->model;
+    if (!m->sampling || m->token_binding == PLAN_NONE) return 0;
+    const plan_binding_record *t = &a->v->bindings[m->token_binding];
+    return b->region == t->region && b->offset == t->offset && b->bytes >= t->bytes;
+}
+
 /* What the load signature made in region weights stays for all. */
 static int alive(const audit *a, const plan_buffer_record *b, uint32_t launch) {
     if (b->region == PLAN_REGION_WEIGHTS) return 1;
-    if (b->signature != PLAN_NONE && b->signature != a->index) return 0;
+    if (b->signature != PLAN_NONE && b->signature != a->index && !takes_token(a, b)) return 0;
     int timed = b->signature != PLAN_NONE && (b->region == PLAN_REGION_ARENA || b->region == PLAN_REGION_LOAD) && (b->first || b->last);
     return !timed || (b->first <= launch && launch <= b->last);
 }

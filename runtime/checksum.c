@@ -113,6 +113,15 @@ uint64_t plan_checksum_end(const plan_checksum_state *state) {
     return lanes_end(&copy.top, copy.top_part, copy.top_part_size);
 }
 
+uint64_t plan_checksum_join(const uint64_t *blocks, uint64_t count) {
+    plan_checksum_state state;
+    if (count == 1) return blocks[0];
+    plan_checksum_begin(&state);
+    for (uint64_t i = 0; i < count; i++)
+        lanes_add(&state.top, state.top_part, &state.top_part_size, (const uint8_t *)&blocks[i], 8);
+    return count ? lanes_end(&state.top, state.top_part, state.top_part_size) : plan_checksum_end(&state);
+}
+
 uint64_t plan_checksum(const void *bytes, uint64_t size) {
     plan_checksum_state state;
     plan_checksum_begin(&state);

@@ -30,6 +30,8 @@ typedef struct plan_checksum_state {
 
 void plan_checksum_begin(plan_checksum_state *state);
 void plan_checksum_add(plan_checksum_state *state, const void *bytes, uint64_t size);
+/* The checksum of several blocks from theirs: COUNT of them, all but the last of PLAN_CHECKSUM_BLOCK bytes. */
+uint64_t plan_checksum_join(const uint64_t *blocks, uint64_t count);
 /* The checksum of all bytes added so far. The state may go on being added to. */
 uint64_t plan_checksum_end(const plan_checksum_state *state);
 

@@ -92,8 +92,8 @@ static plan_status check_zero(const uint8_t *bytes, uint64_t from, uint64_t to, 
     return PLAN_OK;
 }
 
-/* END is where the section before ends; moved to the end of this one. */
-static plan_status check_section(plan_view *view, const plan_section *section, uint64_t *end,
+/* END is where the section before ends; moved to the end of this one. WEIGHTS_CHECKSUM: see plan_view_open_unread, or NULL. */
+static plan_status check_section(plan_view *view, const plan_section *section, uint64_t *end, uint64_t *weights_checksum,
                                  const plan_report *report) {
     char text[24];
     const char *name = section_name(section->id, text);
@@ -113,7 +113,9 @@ static plan_status check_section(plan_view *view, const plan_section *section, u
     if (!known && section->flags != 0)
         return plan_view_fail(report, "%s.flags: expected 0, found %" PRIu32, name, section->flags);
     if (known && (status = check_known(section, name, report))) return status;
-    uint64_t checksum = plan_checksum(view->bytes + start, section->size);
+    const int unread = weights_checksum && section->id == PLAN_SECTION_WEIGHTS;
+    if (unread) *weights_checksum = section->checksum;
+    uint64_t checksum = unread ? section->checksum : plan_checksum(view->bytes + start, section->size);
     if (checksum != section->checksum)
         return plan_view_fail(report, "%s.checksum: expected 0x%016" PRIx64 ", found 0x%016" PRIx64 " (damaged)", name,
                               section->checksum, checksum);
@@ -122,7 +124,7 @@ static plan_status check_section(plan_view *view, const plan_section *section, u
     return PLAN_OK;
 }
 
-static plan_status check_table(plan_view *view, const plan_report *report) {
+static plan_status check_table(plan_view *view, uint64_t *weights_checksum, const plan_report *report) {
     char text[24];
     uint64_t end = sizeof(plan_prefix) + (uint64_t)view->table_count * sizeof(plan_section);
     for (uint32_t i = 0; i < view->table_count; i++) {
@@ -131,7 +133,7 @@ static plan_status check_table(plan_view *view, const plan_report *report) {
         if (section->id <= before)
             return plan_view_fail(report, "table[%" PRIu32 "].id: expected above %" PRIu32 ", found %" PRIu32, i, before,
                                   section->id);
-        plan_status status = check_section(view, section, &end, report);
+        plan_status status = check_section(view, section, &end, weights_checksum, report);
         if (status) return status;
     }
     if (end != view->size)
@@ -242,7 +244,7 @@ static plan_status check_records(const plan_view *view, uint32_t id, const plan_
     return PLAN_OK;
 }
 
-static plan_status check_all(const void *bytes, uint64_t size, plan_view *view, const plan_report *report) {
+static plan_status check_all(const void *bytes, uint64_t size, plan_view *view, uint64_t *weights_checksum, const plan_report *report) {
     plan_prefix prefix;
     plan_status status = check_prefix(bytes, size, &prefix, report);
     if (status) return status;
@@ -250,7 +252,7 @@ static plan_status check_all(const void *bytes, uint64_t size, plan_view *view, 
     view->size = size;
     view->table = (const void *)((const uint8_t *)bytes + sizeof prefix);
     view->table_count = prefix.section_count;
-    status = check_table(view, report);
+    status = check_table(view, weights_checksum, report);
     if (status) return status;
     fill_typed(view);
     if (view->strings_size == 0 || view->strings[0] != 0)
@@ -264,7 +266,8 @@ static plan_status check_all(const void *bytes, uint64_t size, plan_view *view, 
     return plan_view_validate(view, report);
 }
 
-plan_status plan_view_open(const void *bytes, uint64_t size, plan_view *out, char *message, size_t message_size) {
+plan_status plan_view_open_unread(const void *bytes, uint64_t size, plan_view *out, uint64_t *weights_checksum, char *message,
+                                  size_t message_size) {
     plan_report report = {message, message_size};
     if (message && message_size) message[0] = '\0';
     if (!out) return PLAN_ERROR_ARGUMENT;
@@ -274,7 +277,11 @@ plan_status plan_view_open(const void *bytes, uint64_t size, plan_view *out, cha
                              bytes ? "another" : "NULL");
         return PLAN_ERROR_ARGUMENT;
     }
-    plan_status status = check_all(bytes, size, out, &report);
+    plan_status status = check_all(bytes, size, out, weights_checksum, &report);
     if (status) memset(out, 0, sizeof *out);
     return status;
+}
+
+plan_status plan_view_open(const void *bytes, uint64_t size, plan_view *out, char *message, size_t message_size) {
+    return plan_view_open_unread(bytes, size, out, NULL, message, message_size);
 }

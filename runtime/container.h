@@ -40,6 +40,11 @@ typedef struct plan_view {
  * Errors: ARGUMENT (null or unaligned), FORMAT, METADATA (a metadata block was made for another signature). */
 plan_status plan_view_open(const void *bytes, uint64_t size, plan_view *out, char *message, size_t message_size);
 
+/* The same, but for the checksum of section `weights`, whose bytes are not read: who reads them compares it with
+ * *WEIGHTS_CHECKSUM, which is written on success. */
+plan_status plan_view_open_unread(const void *bytes, uint64_t size, plan_view *out, uint64_t *weights_checksum, char *message,
+                                  size_t message_size);
+
 /* The string at OFFSET, which is the value of a field of kind STR. */
 static inline const char *plan_view_string(const plan_view *view, uint32_t offset) {
     return (const char *)view->strings + offset;

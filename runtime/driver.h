@@ -71,6 +71,9 @@ struct plan_driver {
     /* Guard bytes of every allocation; a no-op where there are none. */
     plan_status (*check)(plan_driver *d);
 
+    /* Bytes of the device that are in use, by whoever it is. */
+    plan_status (*in_use)(plan_driver *d, uint64_t *out);
+
     /* Ordered on STREAM; host memory may be reused on return. STREAM NULL: complete on return, before any later work. */
     plan_status (*zero)(plan_driver *d, plan_driver_stream *stream, plan_address to, uint64_t bytes);
     plan_status (*to_device)(plan_driver *d, plan_driver_stream *stream, plan_address to, const void *from, uint64_t bytes);

@@ -126,6 +126,16 @@ static plan_status cuda_check(plan_driver *d) {
     return PLAN_OK;
 }
 
+static plan_status cuda_in_use(plan_driver *d, uint64_t *out) {
+    cuda_driver *c = (cuda_driver *)d;
+    plan_status status = PLAN_OK;
+    size_t left = 0, all = 0;
+    CALL(c, status, "cuMemGetInfo", "memory in use", c->api.mem_info(&left, &all));
+    if (!status)
+        *out = all - left;
+    return status;
+}
+
 /* Our streams do not wait for the default stream, so work on it must be complete before the call returns. */
 static plan_status settle(cuda_driver *c, const plan_driver_stream *stream, const char *purpose) {
     plan_status status = PLAN_OK;
@@ -372,6 +382,7 @@ static void fill_table(plan_driver *d) {
     d->adopt = cuda_adopt;
     d->disown = cuda_disown;
     d->check = cuda_check;
+    d->in_use = cuda_in_use;
     d->zero = cuda_zero;
     d->to_device = cuda_to_device;
     d->from_device = cuda_from_device;

@@ -81,6 +81,7 @@ enum {
     F(context_pop, "cuCtxPopCurrent_v2", (cu_context *)) \
     F(mem_alloc, "cuMemAlloc_v2", (cu_deviceptr *, size_t)) \
     F(mem_free, "cuMemFree_v2", (cu_deviceptr)) \
+    F(mem_info, "cuMemGetInfo_v2", (size_t *left, size_t *all)) \
     F(host_alloc, "cuMemHostAlloc", (void **, size_t, unsigned flags)) \
     F(host_free, "cuMemFreeHost", (void *)) \
     F(host_device_pointer, "cuMemHostGetDevicePointer_v2", (cu_deviceptr *, void *, unsigned flags)) \

@@ -195,6 +195,19 @@ static void host_disown(plan_driver *d, plan_address address) {
     plan_host_release(&h->base.allocator, r);
 }
 
+static plan_status host_in_use(plan_driver *d, uint64_t *out) {
+    plan_host_driver *h = (plan_host_driver *)d;
+    plan_status status = plan_host_enter(d, "memory in use", false);
+    if (status)
+        return status;
+    *out = 0;
+    pthread_mutex_lock(&h->lock);
+    for (const plan_host_range *r = h->ranges; r; r = r->next)
+        *out += r->block ? r->bytes : 0;
+    pthread_mutex_unlock(&h->lock);
+    return PLAN_OK;
+}
+
 static plan_status host_zero(plan_driver *d, plan_driver_stream *stream, plan_address to, uint64_t bytes) {
     (void)stream;
     plan_status status = plan_host_enter(d, "zero", false);
@@ -313,6 +326,7 @@ static void fill_table(plan_driver *d) {
     d->adopt = host_adopt;
     d->disown = host_disown;
     d->check = host_check;
+    d->in_use = host_in_use;
     d->zero = host_zero;
     d->to_device = host_to_device;
     d->from_device = host_from_device;

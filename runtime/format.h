@@ -75,6 +75,23 @@ enum plan_slot {
     PLAN_SLOT_SAMPLED = 2,  /* tokens sampled so far; the ring index is this modulo PLAN_RING_TOKENS */
     PLAN_SLOT_FIRST_FREE = 3 /* further ranged symbols */
 };
+/* Words of the extents table from model.sampler on: what a session sets of its sampling tail. All zero: greedy, no stop token.
+ * The last ones only matter to sampling 2. */
+enum plan_sampler_word {
+    PLAN_SAMPLER_STOPPED = 0,    /* the last token was a stop token: decode's tail does nothing, and the position stands */
+    PLAN_SAMPLER_STOP_COUNT = 1,
+    PLAN_SAMPLER_STOP_IDS = 2,
+    PLAN_SAMPLER_STOP_LIMIT = 16,
+    PLAN_SAMPLER_SCALE = 18,     /* bits of the float log2(e) / temperature; 0 greedy */
+    PLAN_SAMPLER_TOP_K = 19,     /* 0 off, at most 1024 */
+    PLAN_SAMPLER_TOP_P = 20,     /* (1 - p) in units of 2^-32; 0 off */
+    PLAN_SAMPLER_MIN_P = 21,     /* in units of 2^-32; 0 off */
+    PLAN_SAMPLER_PENALTY = 22,   /* bits of a float; 0 off */
+    PLAN_SAMPLER_SEED = 23,
+    PLAN_SAMPLER_BASE = 24,      /* tokens sampled when the seed was set; for plans without a position */
+    PLAN_SAMPLER_WORDS = 25
+};
+static_assert(PLAN_SAMPLER_SCALE == PLAN_SAMPLER_STOP_IDS + PLAN_SAMPLER_STOP_LIMIT, "sampler words");
 enum plan_symbol_class { PLAN_SYMBOL_FIXED = 0, PLAN_SYMBOL_RANGED = 1, PLAN_SYMBOL_GROWING = 2, PLAN_SYMBOL_DATA = 3,
                          PLAN_SYMBOL_UNKNOWN = 4, PLAN_SYMBOL_DERIVED = 5 };
 enum plan_signature_kind { PLAN_SIGNATURE_LOAD = 0, PLAN_SIGNATURE_DECODE = 1, PLAN_SIGNATURE_PREFILL = 2,
@@ -119,11 +136,11 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     F(uint64_t, HEX, model_hash)     /* plan_checksum of the model file */ \
     F(int64_t, INT, capacity)        /* rows of growing state; 0 = nothing grows */ \
     F(uint32_t, INT, slot_count)     /* words of the extents table */ \
-    F(uint32_t, INT, sampling)       /* 0 none, 1 greedy */ \
+    F(uint32_t, INT, sampling)       /* 0 none, 1 greedy, 2 draw */ \
     F(uint32_t, INDEX, token_binding) /* binding of the decode token input that the tail writes; NONE without */ \
     F(uint32_t, INDEX, logits_binding) /* output that holds decode's logits; NONE when there is none */ \
     F(uint32_t, INT, rewindable)     /* 1 = all state grows, so the position may be set back */ \
-    F(uint32_t, INT, reserved)
+    F(uint32_t, INT, sampler)        /* first word of the extents table that is the tail's; 0 without one */
 /* symbols: what inference knows of each */
 #define PLAN_RECORD_SYMBOL(F) \
     F(uint32_t, STR, name) \

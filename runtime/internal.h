@@ -2,10 +2,12 @@
  *
  * plan.c      load and free: target, modules, functions, the load signature
  * weights.c   bytes of region weights and load, from the plan or from the model's own files
+ * upload.c    host bytes to the device
  * query.c     what a plan says of itself
  * session.c   open, warm, bind, recapture, close
  * capture.c   launches and conditional blocks of a signature as graphs
  * flow.c      the launches or graphs of a step in turn, with what the host decides between them
+ * sampling.c  parameters of the tail, stop tokens
  * step.c      replay, eager, prefill, run, rewind, tokens, time
  * tensor.c    inputs, outputs, states, logits
  */
@@ -18,6 +20,7 @@
 #include "container.h"
 #include "driver.h"
 #include "error.h"
+#include "upload.h"
 
 struct plan {
     plan_view view;
@@ -26,6 +29,7 @@ struct plan {
     void *log_context;
     void *mapping; /* NULL: the bytes are the caller's */
     size_t mapping_bytes;
+    uint64_t weights_checksum; /* of section weights, which is read once: by the upload */
     char *folder;  /* of the model's own weight files; NULL: none known */
     plan_driver *driver;
     plan_address base[PLAN_REGION_COUNT]; /* weights and metadata; load while loading; the others 0 */
@@ -59,6 +63,7 @@ struct plan_session {
     int64_t *step_values;       /* scratch: one for each step record of a signature */
     uint64_t sampled;           /* tokens in the ring, ever */
     uint32_t last;              /* signature that ran last, or NONE */
+    uint32_t stop_count;        /* stop tokens; 0: replays do not wait */
     bool warmed, captured, eager_prefill, token_known, any_bound;
     plan_driver_event *from, *to;
     bool timing;                /* replays record events; from the first plan_session_time on */
@@ -91,6 +96,14 @@ plan_status plan_session_leave(plan_session *s, plan_status status);
 plan_status plan_session_fill_values(plan_session *s, uint32_t signature);
 int64_t *plan_session_values(plan_session *s, uint32_t signature);
 plan_status plan_session_write_slot(plan_session *s, uint32_t slot, int64_t value);
+/* COUNT words of the extents table from SLOT on, and the host's mirror of them. */
+plan_status plan_session_write_slots(plan_session *s, uint32_t slot, const int64_t *values, uint32_t count);
+/* After a wait: whether the tail met a stop token. */
+bool plan_session_is_stopped(const plan_session *s);
+/* Lets decode go on behind a stop token; waits when there are stop tokens. */
+plan_status plan_session_clear_stop(plan_session *s);
+/* What the tail was told, again, after the state was cleared. */
+plan_status plan_session_restore_sampler(plan_session *s);
 plan_status plan_session_finish(plan_session *s); /* synchronise and check */
 /* capture.c: the graphs of all segments of a signature, into the session's table. Drops nothing on failure. */
 plan_status plan_session_capture_signature(plan_session *s, uint32_t signature);

@@ -338,7 +338,7 @@ static plan_status set_folder(plan *p, const char *folder, size_t length) {
 
 static plan_status load_view(plan *p, const void *bytes, uint64_t size, const plan_options *options) {
     char text[1024];
-    plan_status status = plan_view_open(bytes, size, &p->view, text, sizeof text);
+    plan_status status = plan_view_open_unread(bytes, size, &p->view, &p->weights_checksum, text, sizeof text);
     if (status)
         return plan_fail(status, "%s", text);
     const plan_view *v = &p->view;

@@ -132,7 +132,10 @@ PLAN_API plan_status plan_free(plan *p);
 PLAN_API const char *plan_target(const plan *p);       /* "host", or "sm_90a (NVIDIA H200)" and the like */
 PLAN_API int64_t plan_capacity(const plan *p);         /* rows of the growing state; 0 = nothing grows */
 PLAN_API int64_t plan_prefill_limit(const plan *p);    /* longest prefill chunk; 0 = no prefill signature */
-PLAN_API int plan_has_sampling(const plan *p);         /* 1 = a sampling tail is compiled in */
+PLAN_API int plan_has_sampling(const plan *p);         /* the sampling tail: 0 none, 1 greedy, 2 plan_session_set_sampling */
+/* Names of the signatures, 0 to plan_signature_count - 1; NULL for another index. They live as long as the plan. Thread-safe. */
+PLAN_API int plan_signature_count(const plan *p);
+PLAN_API const char *plan_signature_name(const plan *p, int index);
 PLAN_API plan_status plan_weight_bytes(const plan *p, uint64_t *out); /* device bytes shared by all sessions */
 PLAN_API int plan_input_count(const plan *p, const char *signature);
 PLAN_API plan_status plan_input(const plan *p, const char *signature, int index, plan_tensor *out);
@@ -162,7 +165,8 @@ PLAN_API plan_status plan_session_close(plan_session *s);
 PLAN_API plan_status plan_session_prefill(plan_session *s, const int64_t *ids, size_t n);
 /* Replays STEPS decode steps without the host in between. With a sampling tail each step takes the token of the one
  * before; without one only STEPS = 1 is allowed and the token is the one that plan_session_set_token wrote.
- * Asynchronous: returns when the launches are queued. Errors: CAPACITY (nothing is launched), STATE, METADATA. */
+ * Asynchronous: returns when the launches are queued; with stop tokens (plan_session_set_stop) when the steps are done.
+ * Errors: CAPACITY (nothing is launched), STATE, METADATA. */
 PLAN_API plan_status plan_session_replay(plan_session *s, int64_t steps);
 /* The same launches without graphs, one by one. */
 PLAN_API plan_status plan_session_eager(plan_session *s, int64_t steps);
@@ -180,6 +184,31 @@ PLAN_API plan_status plan_session_set_token(plan_session *s, int64_t token);
  * The ring holds the last 65536. */
 PLAN_API plan_status plan_session_tokens(plan_session *s, int64_t *out, size_t n);
 PLAN_API plan_status plan_session_token_count(plan_session *s, uint64_t *out);
+
+/* How the tail picks a token: the repetition penalty on every token fed so far, then the temperature, top-k, top-p over what
+ * top-k keeps, min-p; then a draw. The draw is a function of the seed and of how many tokens the state holds (without growing
+ * state: of how many were sampled since the seed was set or the state cleared), so the same seed repeats itself after a rewind.
+ * All of it is done in integers: the same logits give the same token on every target. */
+typedef struct plan_sampling {
+    size_t size;               /* sizeof(plan_sampling), set by PLAN_SAMPLING_INIT */
+    double temperature;        /* 0: the largest logit; else 0.001 to 1000 */
+    int64_t top_k;             /* 0: all; at most 1024 */
+    double top_p;              /* above 0, at most 1; 1: all */
+    double min_p;              /* 0 to 1, of the largest probability; 0: all */
+    double repetition_penalty; /* 0.001 to 1000; 1: none. Others need a plan with growing state */
+    uint64_t seed;
+} plan_sampling;
+#define PLAN_SAMPLING_INIT { sizeof(plan_sampling), 0, 0, 1, 0, 1, 0 }
+/* From the next step on, also of captured graphs. A new session is greedy. Errors: ARGUMENT, RANGE; STATE when the plan was
+ * compiled without --sample draw and SAMPLING asks for more than the largest logit. */
+PLAN_API plan_status plan_session_set_sampling(plan_session *s, const plan_sampling *sampling);
+/* The step that samples one of these COUNT tokens (at most 16; 0: none) is the last of its replay: the token is in the ring
+ * and counted, the state holds nothing beyond the token before it, and further replays do nothing until
+ * plan_session_prefill, set_token, rewind or set_stop. With stop tokens a replay runs up to 8 steps (1, where the state cannot
+ * be rewound) between two waits. Errors: ARGUMENT, RANGE, STATE (no sampling tail). */
+PLAN_API plan_status plan_session_set_stop(plan_session *s, const int64_t *ids, size_t count);
+/* 1 when the last token sampled was a stop token; waits. */
+PLAN_API plan_status plan_session_stopped(plan_session *s, int *out);
 
 /* The position: rows of state that are valid. Rewinding is one 8-byte write; a position beyond the present one is RANGE.
  * Refused with STATE when the plan has state that does not grow (it cannot be rewound), unless POSITION is 0: then
@@ -221,6 +250,8 @@ PLAN_API plan_status plan_session_profile(plan_session *s, const char *signature
 /* The kernel, the label and the bytes (without what depends on the position) of one launch; texts live as long as the plan. */
 PLAN_API plan_status plan_launch_info(const plan *p, const char *signature, size_t index, const char **kernel, const char **label,
                                       uint64_t *bytes);
+/* Bytes of the device in use now, by this process and any other. Thread-safe. Errors: ARGUMENT, DRIVER. */
+PLAN_API plan_status plan_device_bytes(plan *p, uint64_t *out);
 /* Copy bandwidth of the device measured now, bytes a second (read + write), for reports. */
 PLAN_API plan_status plan_measure_bandwidth(plan *p, double *bytes_per_second);
 

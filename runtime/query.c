@@ -8,7 +8,20 @@
 const char *plan_target(const plan *p) { return p ? p->driver->target : ""; }
 int64_t plan_capacity(const plan *p) { return p ? p->view.model->capacity : 0; }
 int64_t plan_prefill_limit(const plan *p) { return p ? p->prefill_limit : 0; }
-int plan_has_sampling(const plan *p) { return p && p->view.model->sampling != 0; }
+int plan_has_sampling(const plan *p) { return p ? (int)p->view.model->sampling : 0; }
+
+int plan_signature_count(const plan *p) { return p ? (int)p->view.signature_count : 0; }
+
+const char *plan_signature_name(const plan *p, int index) {
+    return p && index >= 0 && (uint32_t)index < p->view.signature_count ? PLAN_TEXT(p, p->view.signatures[index].name) : NULL;
+}
+
+plan_status plan_device_bytes(plan *p, uint64_t *out) {
+    plan_error_clear();
+    if (!p || !out)
+        return plan_fail(PLAN_ERROR_ARGUMENT, "%s: expected a %s, found NULL", p ? "out" : "plan", p ? "place for the bytes" : "plan");
+    return p->driver->in_use(p->driver, out);
+}
 
 plan_status plan_weight_bytes(const plan *p, uint64_t *out) {
     plan_error_clear();

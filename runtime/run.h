@@ -2,6 +2,7 @@
 #ifndef PLAN_RUN_H
 #define PLAN_RUN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,13 +13,26 @@ typedef struct run_options {
     const char *path;
     const char *prompt_bytes, *prompt_ids;
     const char *verify;
+    const char *tune;             /* the file to write */
     const char *target;
     int64_t generate;             /* -1: not asked */
     int64_t context, warmup, iterations;
+    plan_sampling sampling;
+    bool samples;                 /* an option set some of it */
+    int64_t stop[16];
+    size_t stop_count;
     double tolerance, margin;     /* negative: by the model's type */
+    int64_t endurance;            /* steps; 0: not asked */
     int threads;
     bool eager, one_at_a_time, check_capture, check_growth, bench, profile, counters, json, raw;
 } run_options;
+
+/* What the command has measured of itself. */
+typedef struct run_clock {
+    double load, warm, capture; /* seconds */
+    atomic_size_t held;               /* bytes that the library has from its allocator */
+} run_clock;
+extern run_clock run_measured;
 
 typedef struct run_ids {
     int64_t *ids;
@@ -51,6 +65,11 @@ int run_check_capture(const run_options *o, plan *p);
 int run_check_growth(const run_options *o, plan *p);
 int run_counters(const run_options *o, plan *p);
 int run_bench(const run_options *o, plan *p);
+int run_tune(const run_options *o, plan *p);
+int run_endurance(const run_options *o, plan *p);
+/* The prompt, again and again, up to the position; the next token is set. */
+plan_status run_reach(const run_options *o, plan *p, plan_session *s, int64_t context);
+int run_compare(const void *a, const void *b); /* of doubles, for qsort */
 plan_status run_profile(plan *p, plan_session *s); /* prints where the time of a decode step goes; the state is lost */
 
 #endif

@@ -12,10 +12,10 @@ typedef struct measurement {
     double run;    /* microseconds a step of one long replay; 0: not measured */
     int64_t run_steps, context;
     double bandwidth;
-    uint64_t launches, bytes;
+    uint64_t launches, bytes, weights;
 } measurement;
 
-static int compare(const void *a, const void *b) {
+int run_compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -31,8 +31,7 @@ static void go_back(plan_session *s, int64_t context, bool *fixed) {
         *fixed = false;
 }
 
-/* The prompt, again and again, up to the position. */
-static plan_status reach(const run_options *o, plan *p, plan_session *s, int64_t context) {
+plan_status run_reach(const run_options *o, plan *p, plan_session *s, int64_t context) {
     int64_t limit = plan_prefill_limit(p);
     size_t chunk = limit > 0 ? (size_t)limit : 1;
     plan_status status = PLAN_OK;
@@ -58,7 +57,7 @@ static plan_status reach(const run_options *o, plan *p, plan_session *s, int64_t
 
 static plan_status time_steps(const run_options *o, plan *p, plan_session *s, measurement *m) {
     bool fixed = true;
-    plan_status status = reach(o, p, s, m->context);
+    plan_status status = run_reach(o, p, s, m->context);
     double unused;
     if (!status)
         (void)plan_session_time(s, 1, &unused); /* from here on replays are timed */
@@ -101,10 +100,12 @@ static plan_status time_run(const run_options *o, plan *p, plan_session *s, meas
 static void print_json(const plan *p, const measurement *m) {
     printf("{\"target\": \"%s\", \"context\": %" PRId64 ", \"iterations\": %zu, \"median_us\": %.4g, \"p10_us\": %.4g, "
            "\"p90_us\": %.4g, \"p99_us\": %.4g, \"tokens_per_second\": %.6g, \"launches\": %" PRIu64 ", \"bytes\": %" PRIu64
-           ", \"bandwidth\": %.6g, \"share\": %.4g, \"run_steps\": %" PRId64 ", \"run_us\": %.4g}\n",
+           ", \"bandwidth\": %.6g, \"share\": %.4g, \"run_steps\": %" PRId64 ", \"run_us\": %.4g, \"weights\": %" PRIu64
+           ", \"load_s\": %.4g, \"warm_ms\": %.4g, \"capture_ms\": %.4g}\n",
            plan_target(p), m->context, m->count, percentile(m, 0.5), percentile(m, 0.1), percentile(m, 0.9), percentile(m, 0.99),
            1e6 / percentile(m, 0.5), m->launches, m->bytes, m->bandwidth,
-           (double)m->bytes / (percentile(m, 0.5) * 1e-6) / m->bandwidth, m->run_steps, m->run);
+           (double)m->bytes / (percentile(m, 0.5) * 1e-6) / m->bandwidth, m->run_steps, m->run, m->weights,
+           run_measured.load, run_measured.warm * 1e3, run_measured.capture * 1e3);
 }
 
 static void print_bytes(double bytes) {
@@ -124,6 +125,10 @@ static void print_text(const plan *p, const measurement *m) {
            percentile(m, 0.9), percentile(m, 0.99), 1e6 / median);
     print_bytes((double)m->bytes);
     printf("   %.3g %% of bandwidth   %" PRIu64 " launches\n", 100 * (double)m->bytes / (median * 1e-6) / m->bandwidth, m->launches);
+    printf("load %.3g s (weights ", run_measured.load);
+    print_bytes((double)m->weights);
+    printf(", %.3g GB/s)   warm %.3g ms   capture %.3g ms\n", (double)m->weights / run_measured.load * 1e-9, run_measured.warm * 1e3,
+           run_measured.capture * 1e3);
     if (m->run > 0)
         printf("%" PRId64 " steps in one replay: %.4g us a token (%.4g tok/s)\n", m->run_steps, m->run, 1e6 / m->run);
 }
@@ -140,14 +145,14 @@ int run_bench(const run_options *o, plan *p) {
     if (!s)
         return 1;
     m.times = run_allocate((size_t)o->iterations, sizeof *m.times);
-    if (plan_measure_bandwidth(p, &m.bandwidth) || plan_step_cost(p, "decode", m.context, 1, &m.launches, &m.bytes) ||
+    if (plan_measure_bandwidth(p, &m.bandwidth) || plan_weight_bytes(p, &m.weights) || plan_step_cost(p, "decode", m.context, 1, &m.launches, &m.bytes) ||
         time_steps(o, p, s, &m) || time_run(o, p, s, &m))
         run_failed(o);
     else if (m.count == 0)
         run_message("%s: no step fits between --context %" PRId64 " and the capacity of %" PRId64 " after the warm-up", o->path,
                     m.context, capacity);
     else {
-        qsort(m.times, m.count, sizeof *m.times, compare);
+        qsort(m.times, m.count, sizeof *m.times, run_compare);
         if (o->json)
             print_json(p, &m);
         else

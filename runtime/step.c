@@ -9,14 +9,18 @@
 
 #define SLOT_BYTES 8u
 
-plan_status plan_session_write_slot(plan_session *s, uint32_t slot, int64_t value) {
+plan_status plan_session_write_slots(plan_session *s, uint32_t slot, const int64_t *values, uint32_t count) {
     plan_driver *d = s->p->driver;
     if (slot >= s->p->view.model->slot_count)
         return PLAN_OK; /* a plan in which nothing grows has no table */
-    plan_status status = d->to_device(d, s->stream, s->base[PLAN_REGION_STATE] + SLOT_BYTES * slot, &value, sizeof value);
+    plan_status status = d->to_device(d, s->stream, s->base[PLAN_REGION_STATE] + SLOT_BYTES * slot, values, SLOT_BYTES * count);
     if (!status)
-        s->mirror[slot] = value;
+        memcpy(s->mirror + slot, values, SLOT_BYTES * count);
     return status;
+}
+
+plan_status plan_session_write_slot(plan_session *s, uint32_t slot, int64_t value) {
+    return plan_session_write_slots(s, slot, &value, 1);
 }
 
 plan_status plan_session_fill_values(plan_session *s, uint32_t signature) {
@@ -124,17 +128,52 @@ static void count_token(plan_session *s) {
     s->mirror[PLAN_SLOT_SAMPLED]++;
 }
 
+static plan_status run_steps(plan_session *s, int64_t steps, bool eager) {
+    plan_status status = PLAN_OK;
+    for (int64_t i = 0; i < steps && !status; i++) {
+        status = run_step(s, s->p->decode, eager);
+        if (!status)
+            count_token(s);
+    }
+    return status;
+}
+
+/* A stop token ended STEPS steps early: the host's counts become those of the device. The steps launched behind it wrote rows
+ * beyond the position and counted nothing; where state is updated in place there are none. */
+static void take_back(plan_session *s, int64_t start, int64_t steps) {
+    const int64_t beyond = s->mirror[PLAN_SLOT_SAMPLED] - s->ring[PLAN_RING_TOKENS] / 2;
+    const int64_t growth = (s->mirror[PLAN_SLOT_POSITION] - start) / steps;
+    s->mirror[PLAN_SLOT_SAMPLED] -= beyond;
+    s->sampled -= (uint64_t)beyond;
+    s->mirror[PLAN_SLOT_POSITION] -= growth * beyond;
+}
+
+#define STOP_BATCH 8 /* steps between two looks at the stop word: a wait costs a few microseconds, a step too many its time */
+
+/* The same up to a stop token. */
+static plan_status run_to_stop(plan_session *s, int64_t steps, bool eager) {
+    const int64_t batch = s->p->view.model->rewindable ? STOP_BATCH : 1;
+    plan_status status = plan_session_finish(s);
+    while (steps > 0 && !status && !plan_session_is_stopped(s)) {
+        const int64_t part = steps < batch ? steps : batch, start = s->mirror[PLAN_SLOT_POSITION];
+        status = run_steps(s, part, eager);
+        if (!status)
+            status = plan_session_finish(s);
+        if (!status && plan_session_is_stopped(s))
+            take_back(s, start, part);
+        steps -= part;
+    }
+    return status;
+}
+
 static plan_status decode(plan_session *s, int64_t steps, bool eager) {
     plan_driver *d = s->p->driver;
     bool timing = s->timing && !eager && steps > 0;
     plan_status status = check_decode(s, steps, eager);
     if (!status && timing)
         status = d->event_record(d, s->stream, s->from);
-    for (int64_t i = 0; i < steps && !status; i++) {
-        status = run_step(s, s->p->decode, eager);
-        if (!status)
-            count_token(s);
-    }
+    if (!status)
+        status = s->stop_count ? run_to_stop(s, steps, eager) : run_steps(s, steps, eager);
     if (timing) {
         if (!status)
             status = d->event_record(d, s->stream, s->to);
@@ -218,6 +257,8 @@ static plan_status feed_chunk(plan_session *s, uint32_t signature, const int64_t
         return plan_fail(PLAN_ERROR_NAME, "signature '%s' has no input that takes tokens",
                          PLAN_TEXT(s->p, s->p->view.signatures[signature].name));
     plan_status status = check_ready(s, signature, s->eager_prefill);
+    if (!status)
+        status = plan_session_clear_stop(s);
     if (!status)
         status = plan_session_put_token(s, input, ids, (size_t)count);
     if (!status && signature != s->p->decode)
@@ -329,6 +370,8 @@ static plan_status run(plan_session *s, const char *signature, const char *const
     if (!status)
         status = check_capacity(s, growth);
     if (!status)
+        status = plan_session_clear_stop(s);
+    if (!status)
         status = run_step(s, number, s->eager_prefill);
     if (!status && (g->kind == PLAN_SIGNATURE_DECODE || g->kind == PLAN_SIGNATURE_PREFILL))
         count_token(s);
@@ -347,7 +390,9 @@ static plan_status set_token(plan_session *s, int64_t token) {
         return range;
     if (s->p->token_binding == PLAN_NONE)
         return plan_fail(PLAN_ERROR_NAME, "decode has no input that takes a token");
-    plan_status status = plan_session_put_token(s, s->p->token_binding, &token, 1);
+    plan_status status = plan_session_clear_stop(s);
+    if (!status)
+        status = plan_session_put_token(s, s->p->token_binding, &token, 1);
     if (!status)
         s->token_known = true;
     return status;
@@ -402,8 +447,10 @@ static plan_status clear_state(plan_session *s) {
     plan_status status = d->zero(d, s->stream, s->base[PLAN_REGION_STATE], v->regions[PLAN_REGION_STATE].bytes);
     if (status)
         return status;
-    memset(s->mirror, 0, ((size_t)v->model->slot_count + PLAN_SLOT_FIRST_FREE) * sizeof *s->mirror);
-    return plan_session_write_slot(s, PLAN_SLOT_SAMPLED, (int64_t)s->sampled);
+    const uint32_t kept = v->model->sampler ? v->model->sampler : v->model->slot_count + PLAN_SLOT_FIRST_FREE;
+    memset(s->mirror, 0, kept * sizeof *s->mirror);
+    status = plan_session_restore_sampler(s);
+    return status ? status : plan_session_write_slot(s, PLAN_SLOT_SAMPLED, (int64_t)s->sampled);
 }
 
 static plan_status rewind_to(plan_session *s, int64_t position) {
@@ -411,6 +458,9 @@ static plan_status rewind_to(plan_session *s, int64_t position) {
     if (position < 0 || position > present)
         return plan_fail(PLAN_ERROR_RANGE, "rewind: expected 0 to %" PRId64 ", which is the position; found %" PRId64, present,
                          position);
+    plan_status status = plan_session_clear_stop(s);
+    if (status)
+        return status;
     if (s->p->view.model->rewindable)
         return plan_session_write_slot(s, PLAN_SLOT_POSITION, position);
     if (position != 0)

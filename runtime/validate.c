@@ -58,7 +58,7 @@ static plan_status range_fault(const plan_view *v, const plan_report *r, const c
 static plan_status check_model(const plan_view *v, const plan_report *r) {
     const plan_model_record *m = v->model;
     if (m->capacity < 0) return plan_view_fail(r, "model[0].capacity: expected 0 or more, found %" PRId64, m->capacity);
-    if (m->sampling > 1) return plan_view_fail(r, "model[0].sampling: expected 0 or 1, found %" PRIu32, m->sampling);
+    if (m->sampling > 2) return plan_view_fail(r, "model[0].sampling: expected 0 to 2, found %" PRIu32, m->sampling);
     if (m->rewindable > 1)
         return plan_view_fail(r, "model[0].rewindable: expected 0 or 1, found %" PRIu32, m->rewindable);
     if (outside(v, PLAN_REGION_STATE, 0, 8 * (uint64_t)m->slot_count))
@@ -66,8 +66,14 @@ static plan_status check_model(const plan_view *v, const plan_report *r) {
     if ((m->capacity || m->sampling) && m->slot_count < PLAN_SLOT_FIRST_FREE)
         return plan_view_fail(r, "model[0].slot_count: expected at least %d, found %" PRIu32, PLAN_SLOT_FIRST_FREE,
                               m->slot_count);
-    if (m->sampling && outside(v, PLAN_REGION_RING, 0, 8 * (uint64_t)PLAN_RING_TOKENS))
-        return range_fault(v, r, "model", 0, "sampling", PLAN_REGION_RING, 0, 8 * (uint64_t)PLAN_RING_TOKENS);
+    if (m->sampler && (!m->sampling || m->sampler < PLAN_SLOT_FIRST_FREE || m->slot_count < PLAN_SAMPLER_WORDS ||
+                       m->sampler > m->slot_count - PLAN_SAMPLER_WORDS))
+        return plan_view_fail(r, "model[0].sampler: expected %d words of the extents table from %d on, and sampling, found word %" PRIu32
+                              " of %" PRIu32, PLAN_SAMPLER_WORDS, PLAN_SLOT_FIRST_FREE, m->sampler, m->slot_count);
+    if (m->sampling == 2 && !m->sampler) return plan_view_fail(r, "model[0].sampler: expected a word for sampling 2, found 0");
+    const uint64_t ring = 8 * ((uint64_t)PLAN_RING_TOKENS + (m->sampler != 0));
+    if (m->sampling && outside(v, PLAN_REGION_RING, 0, ring))
+        return range_fault(v, r, "model", 0, "sampling", PLAN_REGION_RING, 0, ring);
     if (m->token_binding != PLAN_NONE && v->bindings[m->token_binding].kind != PLAN_BINDING_INPUT)
         return plan_view_fail(r, "model[0].token_binding: expected an input, found output '%s'",
                               plan_view_string(v, v->bindings[m->token_binding].name));

@@ -12,15 +12,20 @@
 
 static uint64_t align_up(uint64_t bytes) { return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN; }
 
+static plan_status damaged(const plan *p, uint64_t found) {
+    if (found == p->weights_checksum)
+        return PLAN_OK;
+    return plan_fail(PLAN_ERROR_FORMAT, "weights.checksum: expected 0x%016" PRIx64 ", found 0x%016" PRIx64 " (damaged)", p->weights_checksum,
+                     found);
+}
+
 static plan_status upload_embedded(plan *p) {
-    plan_driver *d = p->driver;
     uint64_t weights = p->view.regions[PLAN_REGION_WEIGHTS].initialised, load = p->view.regions[PLAN_REGION_LOAD].initialised;
-    plan_status status = PLAN_OK;
-    if (weights)
-        status = d->to_device(d, NULL, p->base[PLAN_REGION_WEIGHTS], p->view.weights, weights);
-    if (!status && load)
-        status = d->to_device(d, NULL, p->base[PLAN_REGION_LOAD], p->view.weights + align_up(weights), load);
-    return status;
+    plan_upload_piece all = {.from = p->view.weights, .bytes = p->view.weights_size,
+                             .targets = {{0, weights, p->base[PLAN_REGION_WEIGHTS]},
+                                         {align_up(weights), load, p->base[PLAN_REGION_LOAD]}}};
+    plan_status status = plan_upload(p->driver, &all, 1);
+    return status ? status : damaged(p, all.sum);
 }
 
 /* Opens NAME inside the folder open as FOLDER, one component at a time: no "..", no link, nothing absolute. */
@@ -96,20 +101,34 @@ static plan_status map_source(plan *p, int folder, uint32_t name, source *f) {
 }
 
 /* SIZE bytes at ALL are the file's. */
-static plan_status upload_reference(plan *p, const plan_weight_ref_record *r, const void *all, uint64_t size) {
-    plan_driver *d = p->driver;
-    const char *name = r->file ? PLAN_TEXT(p, r->file) : "(in the plan)";
+static plan_status find_piece(plan *p, const plan_weight_ref_record *r, const void *all, uint64_t size, plan_upload_piece *out) {
+    if (r->bytes && (r->file_offset > size || r->bytes > size - r->file_offset))
+        return plan_fail(PLAN_ERROR_FILE, "weights '%.200s': expected %" PRIu64 " bytes at %" PRIu64 ", found a file of %" PRIu64,
+                         r->file ? PLAN_TEXT(p, r->file) : "(in the plan)", r->bytes, r->file_offset, size);
+    *out = (plan_upload_piece){.bytes = r->bytes};
     if (r->bytes == 0)
         return PLAN_OK;
-    if (r->file_offset > size || r->bytes > size - r->file_offset)
-        return plan_fail(PLAN_ERROR_FILE, "weights '%.200s': expected %" PRIu64 " bytes at %" PRIu64 ", found a file of %" PRIu64,
-                         name, r->bytes, r->file_offset, size);
-    const unsigned char *bytes = (const unsigned char *)all + r->file_offset;
-    uint64_t sum = plan_checksum(bytes, r->bytes);
-    if (sum != r->checksum)
-        return plan_fail(PLAN_ERROR_FILE, "weights '%.200s': %" PRIu64 " bytes at %" PRIu64 ": expected checksum 0x%016" PRIx64
-                         ", found 0x%016" PRIx64, name, r->bytes, r->file_offset, r->checksum, sum);
-    return d->to_device(d, NULL, p->base[r->region] + r->region_offset, bytes, r->bytes); /* validated: inside the region */
+    out->from = (const unsigned char *)all + r->file_offset;
+    out->targets[0] = (plan_upload_target){0, r->bytes, p->base[r->region] + r->region_offset}; /* validated: inside the region */
+    return PLAN_OK;
+}
+
+/* COUNT references from FIRST on, all to one file of SIZE bytes at ALL. */
+static plan_status upload_run(plan *p, uint32_t first, uint32_t count, const void *all, uint64_t size) {
+    const plan_weight_ref_record *r = p->view.weight_refs + first;
+    plan_upload_piece *pieces = plan_host_allocate(&p->allocator, count, sizeof *pieces);
+    plan_status status = pieces ? PLAN_OK : plan_fail(PLAN_ERROR_MEMORY, "weights: no memory for %u references", count);
+    for (uint32_t i = 0; i < count && !status; i++)
+        status = find_piece(p, &r[i], all, size, &pieces[i]);
+    if (!status)
+        status = plan_upload(p->driver, pieces, count);
+    for (uint32_t i = 0; i < count && !status; i++)
+        if (r[i].bytes && pieces[i].sum != r[i].checksum)
+            status = plan_fail(PLAN_ERROR_FILE, "weights '%.200s': %" PRIu64 " bytes at %" PRIu64 ": expected checksum 0x%016" PRIx64
+                               ", found 0x%016" PRIx64, r[i].file ? PLAN_TEXT(p, r[i].file) : "(in the plan)", r[i].bytes,
+                               r[i].file_offset, r[i].checksum, pieces[i].sum);
+    plan_host_release(&p->allocator, pieces);
+    return status;
 }
 
 /* The folder is opened when the first reference needs it: those with file "" lie in the plan. */
@@ -125,20 +144,23 @@ static plan_status open_folder(plan *p, int *folder) {
 }
 
 static plan_status upload_references(plan *p) {
-    plan_status status = PLAN_OK;
+    plan_status status = damaged(p, plan_checksum(p->view.weights, p->view.weights_size));
     source file = {PLAN_NONE, NULL, 0};
     int folder = -1;
-    for (uint32_t i = 0; i < p->view.weight_ref_count && !status; i++) {
+    uint32_t count;
+    for (uint32_t i = 0; i < p->view.weight_ref_count && !status; i += count) {
         const plan_weight_ref_record *r = &p->view.weight_refs[i];
+        for (count = 1; i + count < p->view.weight_ref_count && r[count].file == r->file;)
+            count++;
         if (r->file == 0) {
-            status = upload_reference(p, r, p->view.weights, p->view.weights_size);
+            status = upload_run(p, i, count, p->view.weights, p->view.weights_size);
             continue;
         }
         status = open_folder(p, &folder);
         if (!status)
             status = map_source(p, folder, r->file, &file);
         if (!status)
-            status = upload_reference(p, r, file.bytes, file.size);
+            status = upload_run(p, i, count, file.bytes, file.size);
     }
     unmap_source(&file);
     if (folder >= 0)

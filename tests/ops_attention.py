@@ -217,6 +217,41 @@ def shared_keys():
         yield given
 
 
+def tensor_attentions(dtype):
+    """Many query rows of heads of 64, 128 or 256: the kernel for tensor cores (the suite `tensor` runs these under
+    --emulate-gpu)."""
+    def many(name, rows=20, head=64, **more):
+        return attention("mma_%s_%s" % (name, dtype), dtype, rows=rows, head=head, **more)
+    dead = causal_with_mask(20, 45)
+    dead[0, 0, 7] = False
+    yield many("plain", keys=100)
+    yield many("causal", rows=70, past=61, head=128, is_causal=1)
+    yield many("deep", rows=130, past=3, batch=2, flat=False, is_causal=1)
+    yield many("head256", rows=33, past=50, head=256, is_causal=1)
+    yield many("vhead64", rows=17, past=3, head=128, vhead=64, is_causal=1, oracle="onnx")
+    yield many("vhead256", rows=17, past=40, vhead=256, is_causal=1, oracle="onnx")
+    yield many("additive", past=61, mask=random(8, (1, 4, 20, 81), dtype))
+    yield many("bool", past=45, mask=dead, is_causal=1)
+    yield many("short_mask", past=4, mask=random(8, (20, 5), dtype), oracle="onnx")
+    yield many("softcap", past=60, softcap=2.0, is_causal=1, oracle="onnx")
+    yield many("static", batch=2, rows=17, keys=90, nonpad=[17, 81], is_causal=1, expected=static_cache(True))
+    yield many("static_plain", batch=2, rows=17, keys=90, nonpad=[5, 90], expected=static_cache(False))
+
+
+def tensor_gqas(dtype):
+    def many(name, rows=20, head=64, **more):
+        return gqa("mma_%s_%s" % (name, dtype), dtype, rows=rows, head=head, **more)
+    yield many("packed", rows=100, past=0, heads=6, packed=True, rotary=True, table=128)
+    yield many("norms", rows=17, past=70, head=128, rotary=True, table=128, norms=True, expected=True, qk_norm_epsilon=1e-6)
+    yield many("window", rows=90, past=0, local_window_size=20)
+    yield many("window_past", rows=66, past=70, local_window_size=64)
+    yield many("softcap", past=20, softcap=1.5)
+    yield many("smooth", past=20, smooth_softmax=1)
+    yield many("sink", past=50, sink=random(11, (4,), dtype))
+    yield many("bias", rows=18, past=60, bias=random(12, (1, 4, 18, 78), dtype))
+    yield many("lengths", batch=2, rows=40, past=0, lengths=[39, 39])
+
+
 def gqa_vectors():
     """facts/operators.md section D: two query heads, one key head, all ones, past values 5, new value 2."""
     ones = lambda *shape: np.ones(shape, np.float32)
@@ -294,6 +329,9 @@ def scatters():
 
 
 def cases():
+    for dtype in ("f16", "bf16"):
+        yield from tensor_attentions(dtype)
+        yield from tensor_gqas(dtype)
     yield from attentions()
     yield from gqas()
     yield from gqa_vectors()

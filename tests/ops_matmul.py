@@ -70,7 +70,32 @@ def integers():
     yield Case("matmul_float64", "MatMul", [("a", a), ("b", b)], ["y"], opset=13, expected=[a @ b], tolerance=(1e-12, 1e-12))
 
 
+# Batch, rows, columns: one for each tile of matmul_rows (32 x 64, 64 x 64, 64 x 128, 128 x 128), and what is no multiple of any.
+TILES = ((1, 17, 64), (1, 70, 136), (1, 200, 72), (67, 100, 40), (200, 40, 24), (2, 33, 8))
+
+
+def tensor(dtype):
+    """Many rows: the kernel for tensor cores, B along k and along n (the suite `tensor` runs these under --emulate-gpu)."""
+    for batch, rows, columns in TILES:
+        for inner in (32, 104) if batch < 3 else (40,):
+            a, b = scaled(20, (batch, rows, inner), dtype, inner), scaled(21, (batch, inner, columns), dtype, inner)
+            name = "%dx%dx%dx%d_%s" % (batch, rows, inner, columns, dtype)
+            yield Case("mma_kn_" + name, "MatMul", [("a", a), Const(b)], ["y"], dtype=dtype, opset=13)
+            yield Case("mma_nk_" + name, "FusedMatMul", [("a", a), Const(b.transpose(0, 2, 1))], ["y"], {"transB": 1, "alpha": 0.5},
+                       "com.microsoft", dtype=dtype)
+    for columns in (1, 31, 130): # B along k takes any number of columns
+        a, b = scaled(22, (40, 72), dtype, 72), scaled(23, (columns, 72), dtype, 72)
+        yield Case("mma_gemm_%d_%s" % (columns, dtype), "Gemm", [("a", a), Const(b), Const(random(24, (columns,), dtype))], ["y"],
+                   {"transB": 1, "beta": 1.5}, dtype=dtype, opset=13)
+    # rows of 12 elements do not lie on 16 bytes; 520 k are more steps than places
+    for inner in (12, 520):
+        a, b = scaled(25, (18, inner), dtype, inner), scaled(26, (inner, 16), dtype, inner)
+        yield Case("mma_inner_%d_%s" % (inner, dtype), "MatMul", [("a", a), Const(b)], ["y"], dtype=dtype, opset=13)
+
+
 def cases():
+    for dtype in ("f16", "bf16"):
+        yield from tensor(dtype)
     for dtype in TYPES:
         yield from matmuls(dtype)
         yield from gemms(dtype)

@@ -20,8 +20,8 @@ def activate(name, gate, linear, alpha=1.0, beta=0.0, limit=np.inf):
     return out if linear is None else out * linear
 
 
-def mixture(x, router, w, b, top, act, fusion=0, normalise=False, shares=None, **numbers):
-    """W, B: lists of fc1, fc2, fc3 (None: absent), as float64."""
+def mixture(x, router, w, b, top, act, fusion=0, normalise=False, shares=None, between=None, **numbers):
+    """W, B: lists of fc1, fc2, fc3 (None: absent), as float64. BETWEEN: the type that lies between the products."""
     out = np.zeros(x.shape)
     for row in range(len(x)):
         chosen = np.argsort(-router[row], kind="stable")[:top]
@@ -38,7 +38,10 @@ def mixture(x, router, w, b, top, act, fusion=0, normalise=False, shares=None, *
                 linear = w[2][expert] @ x[row] + (b[2][expert] if b[2] is not None else 0)
             elif fusion:
                 h, linear = (h[0::2], h[1::2]) if fusion == 1 else np.split(h, 2)
-            y = w[1][expert] @ activate(act, h, linear, **numbers) + (b[1][expert] if b[1] is not None else 0)
+            inner = activate(act, h, linear, **numbers)
+            if between is not None:
+                inner = wide(inner.astype(np.float32).astype(between))
+            y = w[1][expert] @ inner + (b[1][expert] if b[1] is not None else 0)
             out[row] += s * y
     return out
 
@@ -115,7 +118,7 @@ def quantised(rng, shape, bits, block, zeros):
 
 
 def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96, experts=4, top=2, act="swiglu", fusion=1, third=False,
-                bias=False, shares=False, normalise=0, dtype="f32", ort=False, seed=0, shape=None, loose=None, **attrs):
+                bias=False, shares=False, normalise=0, dtype="f32", ort=False, seed=0, shape=None, loose=None, between=None, **attrs):
     rng = np.random.default_rng(seed)
     up = inner * 2 if fusion else inner
     shapes = [(experts, up, hidden), (experts, hidden, inner), (experts, inner, hidden) if third else None]
@@ -143,7 +146,7 @@ def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96
     expected = None
     if not ort:
         y = mixture(wide(x).reshape(-1, hidden), wide(router), [w[3] for w in weights], [wide(v) for v in b], top, act, fusion, normalise,
-                    wide(own), **numbers)
+                    wide(own), between, **numbers)
         expected = [y.reshape(x.shape).astype(TYPES[dtype])]
     return Case(name, "QMoE", [("x", x), ("router", router)] + given, ["y"], given_attrs, "com.microsoft", expected=expected, dtype=dtype,
                 tolerance=loose or tolerance(dtype))
@@ -173,6 +176,20 @@ def packed():
     yield packed_case("q_bits_mixed", 4, fusion=2, fc2_expert_weight_bits=4)
 
 
+def tensor(dtype):
+    """Many rows: the experts' products on tensor cores (the suite `tensor` runs these under --emulate-gpu), with the activations'
+    type between them, as onnxruntime's CUDA kernel has it."""
+    def many(name, between=TYPES[dtype], **more):
+        return packed_case("mma_%s_%s" % (name, dtype), dtype=dtype, between=between, **more)
+    yield many("few_each", rows=20, experts=12, top=3, inner=64, fusion=2, normalise=1, zeros=True)
+    yield many("many_each", rows=100, experts=3, zeros=True, bias=True)
+    yield many("one_expert", rows=70, experts=40, top=1, hidden=96, fusion=2, normalise=1)
+    yield many("third", shape=(3, 9, 64), act="silu", fusion=0, third=True, zeros=True, bias=True)
+    yield many("relu", rows=17, act="relu", fusion=0, shares=True)
+    yield many("block_64", rows=33, block=64, inner=128, hidden=192, activation_alpha=1.702, activation_beta=1.0, swiglu_limit=.7)
+    yield many("column", rows=17, block=0, between=None) # one scale a row: the kernels for few rows
+
+
 def vectors():
     """facts/operators.md section D."""
     ones, unit = np.ones((2, 2, 2), np.float32), np.eye(2, dtype=np.float32)
@@ -182,6 +199,8 @@ def vectors():
 
 
 def cases():
+    for dtype in ("f16", "bf16"):
+        yield from tensor(dtype)
     yield from floats()
     yield from packed()
     yield from vectors()

@@ -76,6 +76,14 @@ def matmuls(dtype):
     yield nbits("groups_values", 9, (1, 64), 9, 4, 32, dtype, "values", groups=np.arange(64) % 2)
 
 
+def tensor(dtype):
+    """Many rows: the kernel for tensor cores, each of its tiles."""
+    for shape, n, block, zero in (((17, 64), 64, 32, "none"), ((3, 30, 96), 33, 32, "packed"), ((70, 520), 130, 64, "packed"),
+                                  ((67, 2, 100, 32), 40, 32, "none"), ((33, 45), 24, 32, "packed"), ((20, 256), 8, 128, "packed"),
+                                  ((1600, 40), 2050, 32, "packed"), ((20, 64), 8, 16, "packed"), ((20, 64), 8, 32, "values")):
+        yield nbits("mma_%s_%d_%d_%s" % ("x".join(map(str, shape)), n, block, zero), 30, shape, n, 4, block, dtype, zero, bias=True)
+
+
 def oracle():
     """The same answers from onnxruntime, where its CPU provider can."""
     for bits, block, zero in ((4, 32, "packed"), (4, 32, "values"), (4, 128, "none"), (4, 16, "packed"), (8, 32, "packed"), (8, 64, "none")):
@@ -139,6 +147,8 @@ def linears():
 
 
 def cases():
+    for dtype in ("f16", "bf16"):
+        yield from tensor(dtype)
     for dtype in TYPES:
         yield from matmuls(dtype)
     yield from oracle()

@@ -48,6 +48,8 @@ recipe() { "$gcc_plan" "$model" --print-recipe >a.yaml && "$gcc_plan" "$model" -
 check "the printed recipe gives the same plan" recipe
 one_segment() { "$inspect" a.plan --require-single-segment && "$inspect" a.plan | grep -E '^decode +1 segment, [0-9]+ launches, 0 seams'; }
 check "decode is one segment" one_segment
+audit() { "$inspect" a.plan --audit | tail -n 1; "$inspect" a.plan --audit >audit.txt && grep -qx 'the contract holds for every launch' audit.txt; }
+check "--audit of a plan with a sampling tail" audit
 why() { "$inspect" a.plan --why attention_mask | tee why.txt; grep -q growing why.txt && grep -q 'present' why.txt; }
 check "--why attention_mask leads from the state pairs to its class" why
 json() { "$inspect" a.plan --json | "$PYTHON" -m json.tool >/dev/null; }
@@ -61,17 +63,42 @@ steady() { grep -aE '64 graph launches, 0 copies, 0 synchronisations' out.txt er
 check "64 tokens cost 64 graph launches and no host work" steady
 bench() { "$run" a.plan --target host --bench --context 64 | tee bench.txt; grep -q median bench.txt; }
 check "--bench" bench
+loaded() { grep -E '^load [0-9.e+-]+ s \(weights [0-9.]+ [KM]B, [0-9.e+-]+ GB/s\)   warm [0-9.e+-]+ ms   capture [0-9.e+-]+ ms$' bench.txt; }
+check "--bench says how long loading took" loaded
+"$gcc_plan" "$model" -o short.plan --target host --sample draw --capacity 64 --quiet
+endurance() { "$run" short.plan --target host --endurance 100 --temperature 1 --seed 1 | tee endurance.txt; grep -q '^100 steps, 3 times back to the start' endurance.txt &&
+    grep -E '^memory before and after: device ([0-9]+) and \1 bytes, 0 allocations between; host ([0-9]+) and \2 bytes$' endurance.txt; }
+check "100 steps take no memory" endurance
+
+refused() { # refused TEXT COMMAND...: exit 1, and the message holds TEXT
+    local text=$1 out; shift
+    out=$("$@" 2>&1); [ $? -eq 1 ] || { echo "$out"; return 1; }
+    echo "$out" | grep -qF -- "$text" || { echo "$out"; return 1; }
+}
+
+# Tuning: a plan with all candidates is timed, what was found is a file, and a file decides.
+tune() { "$gcc_plan" "$model" -o tune.plan --target host --capacity 256 --prefill 8 --tune-candidates --quiet && "$run" tune.plan --target host --tune tune.txt --context 8 &&
+    grep -E '^attention_splits/[^ ]*,rows=256,f16 (1|2|4|8|16) # 1: [0-9.e+]+ us 2: [0-9.e+]+ us 4: [0-9.e+]+ us 8: [0-9.e+]+ us 16: [0-9.e+]+ us$' tune.txt; }
+check "--tune writes the fastest value of each choice" tune
+splits() { "$inspect" "$1" | awk '$2 ~ /^attention_[0-9]/ { print $3; exit }'; } # grid of decode's first attention
+tuned() { sed -E 's/^([^ ]+) [0-9]+ #.*/\1 2/' tune.txt >two.txt && sed 's/ 2$/ 8/' two.txt >eight.txt &&
+    "$gcc_plan" "$model" -o two.plan --target host --capacity 256 --prefill 8 --tuning two.txt --quiet &&
+    "$gcc_plan" "$model" -o eight.plan --target host --capacity 256 --prefill 8 --tuning eight.txt --quiet &&
+    splits two.plan && splits eight.plan && [[ $(splits two.plan) == 2,* && $(splits eight.plan) == 8,* ]]; }
+check "--tuning decides" tuned
+tuning_refused() { printf '%b' "$1" >bad.txt; refused "$2" "$gcc_plan" "$model" --check --quiet --capacity 256 --tuning bad.txt; }
+key=$(awk '/^attention/ { print $1 }' tune.txt)
+check "a tuning file with a value that is none" tuning_refused "\n$key 3\n" "bad.txt:2: key '$key': expected one of 1, 2, 4, 8, 16, found 3"
+check "a tuning file with a bad line" tuning_refused 'key\n' "bad.txt:1: expected a key, a blank and an integer, found 'key'"
+check "a tuning file with a key twice" tuning_refused 'a 1\na 2\n' "bad.txt:2: key 'a' stands in line 1 already"
+check "no tuning file" refused "nothing.txt: the tuning file cannot be read" "$gcc_plan" "$model" --check --quiet --tuning nothing.txt
+check "--tune of a plan without candidates" refused "it has no choices to time; compile with gcc-plan --tune-candidates" "$run" two.plan --target host --tune x.txt
 
 pinned_prefill() { printf 'signatures:\n  prefill: {sequence_len: 2}\n' >two.yaml && "$gcc_plan" "$model" -o two.plan --target host --sample greedy --recipe two.yaml --quiet &&
     "$run" two.plan --target host --prompt-bytes 'The king ' --generate 24 | tee two.txt; grep -qF 'of England' two.txt; }
 check "a prefill of exactly two tokens, and a prompt of nine" pinned_prefill
 
 # What contradicts the model, or would destroy a file, is refused by name.
-refused() { # refused TEXT COMMAND...: exit 1, and the message holds TEXT
-    local text=$1 out; shift
-    out=$("$@" 2>&1); [ $? -eq 1 ] || { echo "$out"; return 1; }
-    echo "$out" | grep -qF -- "$text" || { echo "$out"; return 1; }
-}
 recipe_refused() { printf '%b' "$1" >bad.yaml; refused "$2" "$gcc_plan" "$model" --check --quiet --recipe bad.yaml; }
 check "a feed of the wrong rank" recipe_refused 'feeds: {position_ids: length}\n' "bad.yaml:1:9: input 'position_ids' cannot be fed by 'length'; expected i64 or i32 of rank 0 or 1"
 check "a feed of the wrong length" recipe_refused 'feeds: {position_ids: ones}\n' "input 'position_ids': is fed with ones up to the present extent"

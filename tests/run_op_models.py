@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run_op_models.py - compiles the one-node models of a folder (tests/make_op_models.py) and compares what they compute.
 
-    tests/run_op_models.py BUILD FOLDER [PATTERN] [--target host|cuda]     all steps
+    tests/run_op_models.py BUILD FOLDER [PATTERN] [--target host|cuda] [--option=--OPTION]     all steps
     tests/run_op_models.py BUILD FOLDER [PATTERN] --target cuda --prepare  all but running: FOLDER/list.txt, plans, inputs
     tests/run_op_models.py BUILD FOLDER --compare DUMP                     compare what `op_run cuda FOLDER/list.txt DUMP` wrote
 
@@ -55,7 +55,7 @@ def compile_model(arguments, folder):
     """None, or what went wrong."""
     target = "host" if arguments.target == "host" else os.environ.get("GCC_PLAN_CUDA", "sm_90a")
     command = [os.path.join(arguments.build, "gcc-plan"), os.path.join(folder, "model.onnx"), "-o", os.path.join(folder, "model.plan"),
-               "--target=" + target, "--quiet", "--threads=1"]
+               "--target=" + target, "--quiet", "--threads=1"] + arguments.option
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return None if result.returncode == 0 else "gcc-plan: " + (result.stderr + result.stdout).strip()[:1000]
 
@@ -168,6 +168,7 @@ def main():
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--compare")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--option", action="append", default=[], help="of gcc-plan; --option=--emulate-gpu")
     arguments = parser.parse_args()
     if arguments.compare:
         folders = listed(arguments)

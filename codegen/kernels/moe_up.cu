@@ -2,7 +2,7 @@
  * mixture of experts. A warp makes one i; its lanes stand side by side along K, CH weights each. Grid: INNER, TOP, rows.
  *   TAKEx(e, n)  loads w[CH] and scale: elements k .. of row n of expert e of matrix x
  *   PAIR         0: one product, row i; the gate and what it scales: 1: rows 2i, 2i + 1; 2: rows i, INNER + i; 3: of two matrices
- *   ACTIVATION   0 relu, 1 gelu (tanh), 2 silu, 3 swiglu, 4 identity, 5 relu2, 6 geglu (tanh) */
+ *   ACTIVATION LIMIT LIMIT_AFTER ALPHA BETA   of gp_expert */
 #if PAIR == 1
 #define MOE_GATE (2 * i)
 #define MOE_LINEAR (2 * i + 1)
@@ -48,19 +48,5 @@ KERNEL(KERNEL_BLOCK)
 #if PAIR
     other += BIAS_LINEAR(expert, MOE_LINEAR);
 #endif
-#if PAIR && (ACTIVATION == 2 || ACTIVATION == 3)
-    if (!LIMIT_AFTER) g = FMINF(g, LIMIT);
-    g = g / (1.0f + EXPF(-ALPHA * g));
-    if (LIMIT_AFTER) g = FMINF(g, LIMIT);
-    other = FMAXF(FMINF(other, LIMIT), -LIMIT) + BETA;
-#elif ACTIVATION == 0
-    g = FMAXF(g, 0.0f);
-#elif ACTIVATION == 1 || ACTIVATION == 6
-    g = 0.5f * g * (1.0f + TANHF(0.7978845608f * (g + 0.044715f * g * g * g)));
-#elif ACTIVATION == 2 || ACTIVATION == 3
-    g = g / (1.0f + EXPF(-g));
-#elif ACTIVATION == 5
-    g = FMAXF(g, 0.0f) * FMAXF(g, 0.0f);
-#endif
-    Y_ST(Y_AT(row, slot, i), PAIR ? g * other : g);
+    Y_ST(Y_AT(row, slot, i), gp_expert(ACTIVATION, PAIR, g, other, LIMIT, LIMIT_AFTER, ALPHA, BETA));
 }

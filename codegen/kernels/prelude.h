@@ -288,6 +288,21 @@ FN idx gp_floor_div(idx a, idx b) { return a / b - (a % b != 0 && (a < 0) != (b 
 
 FN float gp_relu(float v) { return v < 0.0f ? 0.0f : v; } /* keeps NaN */
 FN float gp_leaky_relu(float v, float alpha) { return v < 0.0f ? alpha * v : v; }
+/* What an expert makes of its first product, gate G and OTHER; PAIR 0: of G alone. ACTIVATION 0 relu, 1 gelu (tanh), 2 silu, 3 swiglu, 4
+ * identity, 5 relu2, 6 geglu (tanh); LIMIT to BETA are of silu and swiglu with a pair. */
+FN float gp_expert(int activation, int pair, float g, float other, float limit, int limit_after, float alpha, float beta)
+{
+    if (pair && (activation == 2 || activation == 3)) {
+        if (!limit_after) g = FMINF(g, limit);
+        g = g / (1.0f + EXPF(-alpha * g));
+        if (limit_after) g = FMINF(g, limit);
+        other = FMAXF(FMINF(other, limit), -limit) + beta;
+    } else if (activation == 0) g = FMAXF(g, 0.0f);
+    else if (activation == 1 || activation == 6) g = 0.5f * g * (1.0f + TANHF(0.7978845608f * (g + 0.044715f * g * g * g)));
+    else if (activation == 2 || activation == 3) g = g / (1.0f + EXPF(-g));
+    else if (activation == 5) g = FMAXF(g, 0.0f) * FMAXF(g, 0.0f);
+    return pair ? g * other : g;
+}
 
 FN float gp_from_bf16(gp_u16 h) { return gp_float_of((gp_u32)h << 16); }
 FN gp_u16 gp_to_bf16(float v)
@@ -673,4 +688,108 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
 #define LD_CONSTANT2(p, out) ((void)((out) = *(const gp_u16 *)(p)))
 #define LD_CONSTANT1(p, out) ((void)((out) = *(const gp_u8 *)(p)))
 #define LD_SHARED(p, out) ((void)__builtin_memcpy((out), (p), 16))
+#endif
+
+/* ---- the sampling tail: integers throughout, so that neither the order of threads nor the target changes a draw */
+
+/* Philox 4x32-10 of the counter in w, in place. */
+FN void gp_philox(gp_u32 *w, gp_u32 k0, gp_u32 k1)
+{
+    for (int round = 0; round < 10; round++) {
+        const gp_u64 p = (gp_u64)0xD2511F53u * w[0], q = (gp_u64)0xCD9E8D57u * w[2];
+        w[0] = (gp_u32)(q >> 32) ^ w[1] ^ k0;
+        w[1] = (gp_u32)q;
+        w[2] = (gp_u32)(p >> 32) ^ w[3] ^ k1;
+        w[3] = (gp_u32)p;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+/* 64 random bits: number `index` under `seed`. */
+FN gp_u64 gp_draw(gp_u64 seed, gp_u64 index)
+{
+    gp_u32 w[4] = {(gp_u32)index, (gp_u32)(index >> 32), 0, 0};
+    gp_philox(w, (gp_u32)seed, (gp_u32)(seed >> 32));
+    return (gp_u64)w[0] << 32 | w[1];
+}
+/* The upper half of a * b: a fraction b / 2^64 of a. */
+FN gp_u64 gp_share(gp_u64 a, gp_u64 b)
+{
+    const gp_u64 low = (a & 0xffffffffu) * (b & 0xffffffffu), left = (a >> 32) * (b & 0xffffffffu) + (low >> 32);
+    const gp_u64 right = (a & 0xffffffffu) * (b >> 32) + (left & 0xffffffffu);
+    return (a >> 32) * (b >> 32) + (left >> 32) + (right >> 32);
+}
+/* Floats in the order of unsigned integers, and back; no NaN. */
+FN gp_u32 gp_order(float v)
+{
+    const gp_u32 u = gp_bits_of(v);
+    return u >> 31 ? ~u : u | 0x80000000u;
+}
+FN float gp_unorder(gp_u32 u) { return gp_float_of(u >> 31 ? u & 0x7fffffffu : ~u); }
+/* The power of two that is not below 2^y, for gp_mass. */
+FN int gp_top(float y) { return (int)CEILF(FMAXF(-1e9f, FMINF(y, 1e9f))); }
+/* 2^(y - top) in units of 2^-31, for y <= top; 0 below 2^-32. Products and sums of floats, each rounded: the same everywhere. */
+FN gp_u64 gp_mass(float y, int top)
+{
+    const float d = y - (float)top;
+    if (!(d > -32.0f)) return 0;
+    const float whole = FLOORF(d), f = d - whole;
+    float p = 1.3215487e-6f;
+    p = p * f + 1.5252734e-5f;
+    p = p * f + 1.5403530e-4f;
+    p = p * f + 1.3333558e-3f;
+    p = p * f + 9.6181291e-3f;
+    p = p * f + 5.5504109e-2f;
+    p = p * f + 2.4022651e-1f;
+    p = p * f + 6.9314718e-1f;
+    p = p * f + 1.0f;
+    return (gp_u64)(p * 2147483648.0f) >> -(int)whole;
+}
+/* SYNC_COUNT(result, condition): how many threads of the block meet the condition. BLOCK_SCAN(sums, value): sums[t], one for
+ * each thread of the block, is the sum of the values of the threads up to t. Both are barriers, before and after. */
+#if ON_GPU
+#define SYNC_COUNT(result, condition) ((result) = __syncthreads_count(condition))
+FN gp_u64 gp_warp_scan(gp_u64 v)
+{
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const gp_u64 other = __shfl_up_sync(0xffffffffu, v, offset);
+        if (((int)threadIdx.x & 31) >= offset) v += other;
+    }
+    return v;
+}
+FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
+{
+    const int thread = (int)threadIdx.x, lane = thread & 31, warp = thread >> 5;
+    const gp_u64 mine = gp_warp_scan(value);
+    __syncthreads();
+    sums[thread] = mine;
+    __syncthreads();
+    const gp_u64 totals = gp_warp_scan(lane * 32 < (int)blockDim.x ? sums[lane * 32 + 31] : 0);
+    const gp_u64 before = __shfl_sync(0xffffffffu, totals, warp > 0 ? warp - 1 : 0);
+    __syncthreads();
+    sums[thread] = mine + (warp > 0 ? before : 0);
+    __syncthreads();
+}
+#define BLOCK_SCAN(sums, value) gp_block_scan((sums), (value))
+#else
+#define SYNC_COUNT(result, condition) \
+    do { \
+        static _Thread_local int gp_count; \
+        const int gp_met = (condition) != 0; \
+        SYNC(); \
+        if (TID == 0) gp_count = 0; \
+        SYNC(); \
+        gp_count += gp_met; \
+        SYNC(); \
+        (result) = gp_count; \
+    } while (0)
+#define BLOCK_SCAN(sums, value) \
+    do { \
+        const gp_u64 gp_value = (value); \
+        SYNC(); \
+        (sums)[TID] = gp_value; \
+        SYNC(); \
+        for (int gp_t = 1; TID == 0 && gp_t < KERNEL_BLOCK; gp_t++) (sums)[gp_t] += (sums)[gp_t - 1]; \
+        SYNC(); \
+    } while (0)
 #endif

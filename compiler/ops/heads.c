@@ -151,13 +151,33 @@ static void attend_operands(Lower *l, Kernel *k, const Attend *a)
     kernel_int(k, "GROUP", lower_upper(l, a->q.dims[1]) / lower_upper(l, a->k.dims[1]));
 }
 
+static void attend_sinks(Kernel *k, const Attend *a)
+{
+    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
+    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
+}
+
+/* What a kernel that goes on to the values wants besides. */
+static void attend_values(Kernel *k, const Attend *a, int64_t head, int64_t vhead)
+{
+    kernel_in(k, "V", a->v);
+    kernel_int(k, "HEAD", head);
+    kernel_int(k, "VHEAD", vhead);
+    kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
+}
+
 /* One row a head leaves most of a GPU idle: its keys are split over several blocks, twice as many as there are SMs. */
 static int attend_splits(Lower *l, const Attend *a, int64_t heads)
 {
+    static const int64_t candidates[] = {1, 2, 4, 8, 16};
+    const int64_t rows = lower_upper(l, a->k.dims[2]);
     int splits = 1;
-    if (lower_upper(l, a->q.dims[2]) > 1 || lower_upper(l, a->k.dims[2]) < 256) return 1;
+    if (lower_upper(l, a->q.dims[2]) > 1 || rows < 256) return 1;
     while (splits < 16 && 2 * splits * heads * lower_upper(l, a->q.dims[0]) <= 264) splits *= 2;
-    return splits;
+    const char *key = arena_text(&lower_compilation(l)->arena, "attention_splits/heads=%lld,kv_heads=%lld,head=%lld,rows=%lld,%s", (long long)heads,
+                                 (long long)lower_upper(l, a->k.dims[1]), (long long)lower_upper(l, a->q.dims[3]), (long long)rows,
+                                 dtype_name(a->k.store));
+    return (int)tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), splits);
 }
 
 /* Elements that a lane loads at once: 16 bytes, where the head is a multiple of eight lanes' worth and all rows are aligned. */
@@ -176,12 +196,31 @@ static void attend_merge(Lower *l, const Node *n, const Attend *a, View stats, V
     kernel_in(k, "STATS", stats);
     kernel_in(k, "PART", part);
     kernel_out(k, "Y", a->y);
-    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
-    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
+    attend_sinks(k, a);
     kernel_int(k, "SPLITS", splits);
     kernel_int(k, "VHEAD", vhead);
     kernel_label(k, arena_text(&c->arena, "%s: merge", n->name));
     kernel_launch(k, lower_upper(l, a->y.dims[2]), lower_upper(l, a->y.dims[1]), lower_upper(l, a->y.dims[0]), vhead > 64 ? 128 : 64);
+}
+
+/* Many query rows: on tensor cores. False: not for these operands. */
+static bool attend_rows(Lower *l, const Node *n, const Attend *a, int64_t head, int64_t vhead)
+{
+    enum { FEW_ROWS = 16, ROWS = 64, THREADS = 128 }; /* as attention_rows has them */
+    const View *const views[] = {&a->q, &a->k, &a->v, &a->y};
+    const int64_t rows = lower_upper(l, a->q.dims[2]);
+    if (rows <= FEW_ROWS || !(head == 64 || head == 128 || head == 256) || !(vhead == 64 || vhead == 128 || vhead == 256)) return false;
+    for (size_t i = 0; i < COUNT_OF(views); i++)
+        if (views[i]->store != a->q.store || view_vector(l, views[i]) != 8) return false;
+    Kernel *k = kernel_begin(l, n, "attention_rows");
+    attend_operands(l, k, a);
+    attend_values(k, a, head, vhead);
+    attend_sinks(k, a);
+    kernel_out(k, "Y", a->y);
+    kernel_text(k, "TYPE", vector_type(&a->q));
+    kernel_int(k, "KEYS", head > 128 || vhead > 128 ? 32 : 64);
+    kernel_launch(k, (rows + ROWS - 1) / ROWS, lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), THREADS);
+    return true;
 }
 
 void attend(Lower *l, const Node *n, const Attend *a)
@@ -190,6 +229,7 @@ void attend(Lower *l, const Node *n, const Attend *a)
     const int64_t heads = lower_upper(l, a->q.dims[1]);
     const int64_t head = heads_constant(c, n, a->q.dims[3], "the head size");
     const int64_t vhead = heads_constant(c, n, a->v.dims[3], "the value's head size");
+    if (attend_rows(l, n, a, head, vhead)) return;
     const int splits = attend_splits(l, a, heads), threads = attend_threads(l, a, vhead, splits);
     const int kv = attend_vector(l, &a->k, head), vv = attend_vector(l, &a->v, vhead);
     const Dim shape[5] = {a->q.dims[0], a->q.dims[1], a->q.dims[2], dim_const(c, splits), dim_const(c, vhead)};
@@ -201,9 +241,8 @@ void attend(Lower *l, const Node *n, const Attend *a)
     }
     Kernel *k = kernel_begin(l, n, "attention");
     attend_operands(l, k, a);
-    kernel_in(k, "V", a->v);
-    if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
-    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
+    attend_values(k, a, head, vhead);
+    attend_sinks(k, a);
     if (splits > 1) {
         kernel_out(k, "STATS", stats);
         kernel_out(k, "PART", part);
@@ -214,9 +253,6 @@ void attend(Lower *l, const Node *n, const Attend *a)
     if (kv > 1) kernel_text(k, "KTYPE", vector_type(&a->k));
     if (vv > 1) kernel_text(k, "VTYPE", vector_type(&a->v));
     kernel_int(k, "THREADS", threads);
-    kernel_int(k, "HEAD", head);
-    kernel_int(k, "VHEAD", vhead);
-    kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
     kernel_launch(k, lower_upper(l, a->q.dims[2]) * splits, heads, lower_upper(l, a->q.dims[0]), threads);
     if (splits > 1) attend_merge(l, n, a, stats, part, splits, vhead);
 }

@@ -246,8 +246,6 @@ static Kernel *begin(Lower *l, const Node *n, const Product *p, const char *temp
 
 static bool is_short_float(DType t) { return t == DT_F32 || t == DT_F16 || t == DT_BF16; }
 
-static const char *type_text(DType t) { return t == DT_F32 ? "F32" : t == DT_F16 ? "F16" : "BF16"; }
-
 /* B with its last two axes exchanged: rows along n. */
 static View columns_of(const View *b)
 {
@@ -268,10 +266,32 @@ static void lower_nk(Lower *l, const Node *n, const Product *p)
     set_epilogue(l, n, k);
     const Tiles tiles = product_tiles(m, width, 32768, lower_upper(l, dim_from_end(&p->a, 1)) / vector, batch);
     kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
-    kernel_text(k, "TYPE", type_text(p->b.store));
+    kernel_text(k, "TYPE", product_type(p->b.store));
     kernel_int(k, "V", vector);
     kernel_int(k, "STREAM", m <= tiles.rows && c->buffers[p->b.buffer].region == REGION_WEIGHTS);
     product_launch(k, tiles, m, width, batch);
+}
+
+/* Many rows: on tensor cores, B along k or along n. False: not for these operands. */
+static bool lower_rows(Lower *l, const Node *n, const Product *p)
+{
+    const View columns = columns_of(&p->b);
+    const DType t = p->b.store;
+    const int vector = product_vector(t);
+    const bool along_k = stride_from_end(&columns, 1) == 1 && product_aligned(l, &columns, vector);
+    int64_t batch, inner, width;
+    if (!product_many_rows(l, &p->a, t, lower_upper(l, dim_from_end(&p->y, 2)))) return false;
+    if (!along_k && (stride_from_end(&p->b, 1) != 1 || !product_aligned(l, &p->b, vector))) return false;
+    Kernel *k = begin(l, n, p, "matmul_rows", 0, NULL, &batch);
+    set_epilogue(l, n, k);
+    kernel_int(k, "B_SK", stride_from_end(&p->b, 2));
+    kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
+    kernel_int(k, "FORM", along_k ? 0 : 1);
+    const bool whole_k = dim_is_const(lower_compilation(l), dim_from_end(&p->a, 1), &inner) && inner % vector == 0;
+    const bool whole_n = dim_is_const(lower_compilation(l), dim_from_end(&p->y, 1), &width) && width % vector == 0;
+    kernel_int(k, "PARTIAL", !whole_k || (!along_k && !whole_n));
+    product_rows_launch(l, k, t, &p->y, vector, false, batch);
+    return true;
 }
 
 /* Threads of a block side by side along n: fewer make more blocks, and share k among more; a run of memory stays 64 bytes
@@ -327,7 +347,7 @@ void product_lower_any(Lower *l, const Node *n, const Product *p, const ProductT
     kernel_int(k, "A_SK", stride_from_end(&p->a, 1));
     kernel_int(k, "B_SK", stride_from_end(&p->b, 2));
     kernel_int(k, "B_SN", stride_from_end(&p->b, 1));
-    kernel_text(k, "TYPE", type_text(t));
+    kernel_text(k, "TYPE", product_type(t));
     set_accumulator(k, t);
     kernel_int(k, "V", vector);
     kernel_int(k, "MT", rows);
@@ -368,6 +388,7 @@ static void product_lower(Lower *l, Node *n)
 {
     const Product p = product_of(l, n);
     const bool along_k = stride_from_end(&p.a, 1) == 1 && stride_from_end(&p.b, 2) == 1;
+    if (lower_rows(l, n, &p)) return;
     if (along_k && is_short_float(p.b.store)) lower_nk(l, n, &p);
     else product_lower_any(l, n, &p, NULL, 0, NULL);
 }

@@ -1,7 +1,9 @@
 /* moe.c - com.microsoft MoE and QMoE: a router picks k experts for each row on the device, and only those are computed. Three
- * launches: routing, the first product with its activation, the second product with the weighted sum. */
+ * launches: routing, the first product with its activation, the second product with the weighted sum; many rows: moe_rows.c. */
+#include "ops/moe.h"
 #include "ops/move.h"
 #include "ops/product.h"
+#include "ops/quantize.h"
 #include "lower.h"
 
 #include <math.h>
@@ -9,23 +11,9 @@
 
 enum { MAX_EXPERTS = 4096 }; /* their keys stand in shared memory */
 
-/* One weight of the experts, [E, outputs, inputs], and the inputs of the node that belong to it; -1: none. */
-typedef struct Matrix {
-    const char *name, *bits_name;
-    int weight, scale, bias, zero;
-    int64_t outputs, inputs, bits, block, blocks; /* bits 0: not quantised; blocks: scales along a row */
-} Matrix;
-
-typedef struct Moe {
-    Matrix up, down, gate3; /* fc1, fc2, fc3 */
-    bool quantised, third;  /* third: fc3 is given, and fc1 is the gate */
-    int64_t fusion, top, experts, hidden, inner;
-    int router_weights;
-} Moe;
-
 static bool is_quantised(const Node *n) { return !strcmp(n->op_type, "QMoE"); }
 
-static bool given(Compilation *c, const Node *n, int i) { return i >= 0 && node_input(c, n, i) != NULL; }
+bool moe_given(Compilation *c, const Node *n, int i) { return i >= 0 && node_input(c, n, i) != NULL; }
 
 static Moe moe_of(Compilation *c, const Node *n)
 {
@@ -36,10 +24,10 @@ static Moe moe_of(Compilation *c, const Node *n)
                                     {"fc3", "fc3_expert_weight_bits", 8, 9, 10, 13, 0, 0, 0, 0, 0}};
     const Matrix *m = is_quantised(n) ? packed : plain;
     Moe z = {.up = m[0], .down = m[1], .gate3 = m[2], .quantised = is_quantised(n), .router_weights = -1};
-    z.third = given(c, n, z.gate3.weight);
+    z.third = moe_given(c, n, z.gate3.weight);
     z.fusion = attr_int(n, "swiglu_fusion");
     z.top = attr_int(n, "k");
-    if (z.quantised && given(c, n, 14)) z.router_weights = 14;
+    if (z.quantised && moe_given(c, n, 14)) z.router_weights = 14;
     return z;
 }
 
@@ -54,7 +42,7 @@ static bool quantisation_supported(Compilation *c, const Node *n)
         return false;
     }
     for (int i = 0; i < 6; i++)
-        if (given(c, n, 15 + i)) {
+        if (moe_given(c, n, 15 + i)) {
             node_error(c, n, "input %d '%s' belongs to fp4 and fp8 weights, which are not supported", 15 + i, scales[i]);
             return false;
         }
@@ -126,8 +114,8 @@ static bool matrix_bits(Compilation *c, const Node *n, Matrix *m)
         node_error(c, n, "block_size %lld: expected a power of two, 16 or more", (long long)m->block);
         return false;
     }
-    if (!given(c, n, m->scale)) node_error(c, n, "%s_scales are missing", m->name);
-    return given(c, n, m->scale);
+    if (!moe_given(c, n, m->scale)) node_error(c, n, "%s_scales are missing", m->name);
+    return moe_given(c, n, m->scale);
 }
 
 static bool count_is(Compilation *c, const Node *n, int input, const char *matrix, const char *what, int64_t expected)
@@ -139,12 +127,12 @@ static bool count_is(Compilation *c, const Node *n, int input, const char *matri
     return false;
 }
 
-static int64_t byte_count(int64_t elements, int64_t bits) { return (elements * bits + 7) / 8; }
+int64_t moe_byte_count(int64_t elements, int64_t bits) { return (elements * bits + 7) / 8; }
 
 /* Bytes of zero points for each expert. */
 static int64_t zero_bytes(const Matrix *m)
 {
-    return m->block ? m->outputs * byte_count(m->blocks, m->bits) : byte_count(m->outputs, m->bits);
+    return m->block ? m->outputs * moe_byte_count(m->blocks, m->bits) : moe_byte_count(m->outputs, m->bits);
 }
 
 static bool read_matrix(Compilation *c, const Node *n, const Moe *z, Matrix *m, int64_t outputs, int64_t inputs)
@@ -154,7 +142,7 @@ static bool read_matrix(Compilation *c, const Node *n, const Moe *z, Matrix *m, 
     if (!extent(c, n, m->weight, 0, &experts) || !extent(c, n, m->weight, 1, &m->outputs) || !extent(c, n, m->weight, 2, &columns))
         return false;
     m->inputs = inputs;
-    if (experts != z->experts || m->outputs != outputs || columns != (z->quantised ? byte_count(inputs, m->bits) : inputs)) {
+    if (experts != z->experts || m->outputs != outputs || columns != (z->quantised ? moe_byte_count(inputs, m->bits) : inputs)) {
         node_error(c, n, "%s weights: expected %lld experts of %lld x %lld, found %lld of %lld x %lld%s", m->name, (long long)z->experts,
                    (long long)outputs, (long long)inputs, (long long)experts, (long long)m->outputs, (long long)columns,
                    z->quantised ? " bytes" : "");
@@ -254,6 +242,17 @@ static void route(Lower *l, const Node *n, const Moe *z, const View *chosen, con
     kernel_launch(k, rows < 1 ? 1 : rows, 1, 1, (int)threads);
 }
 
+void moe_activation(Kernel *k, const Node *n, const Moe *z)
+{
+    kernel_int(k, "PAIR", z->third ? 3 : (int)z->fusion);
+    kernel_int(k, "INNER", z->inner);
+    kernel_int(k, "ACTIVATION", activation_code(attr_string(n, "activation_type")));
+    kernel_float(k, "ALPHA", attr_float(n, "activation_alpha"));
+    kernel_float(k, "BETA", attr_float(n, "activation_beta"));
+    kernel_float(k, "LIMIT", attr_given(n, "swiglu_limit") ? attr_float(n, "swiglu_limit") : HUGE_VAL);
+    kernel_int(k, "LIMIT_AFTER", attr_int(n, "swiglu_limit_after_activation") != 0);
+}
+
 /* Elements of a row that a lane takes at once: within a block, and a divisor of the row. */
 static int64_t chunk_of(Compilation *c, const Node *n, const Matrix *m)
 {
@@ -264,15 +263,6 @@ static int64_t chunk_of(Compilation *c, const Node *n, const Matrix *m)
     return chunk;
 }
 
-static View dense_input(Lower *l, const Node *n, int i)
-{
-    const View v = lower_input(l, n, i);
-    if (view_dense(l, &v, 0, v.rank)) return v;
-    const View dense = lower_temporary(l, arena_text(&lower_compilation(l)->arena, "%s.dense", n->name), v.store, v.rank, v.dims);
-    lower_copy(l, n, v, dense, arena_text(&lower_compilation(l)->arena, "%s (copy)", n->name));
-    return dense;
-}
-
 /* Text of the zero point of row n of expert e at element k. */
 static const char *zero_text(Compilation *c, const Matrix *m, const char *p, bool zero)
 {
@@ -280,8 +270,8 @@ static const char *zero_text(Compilation *c, const Matrix *m, const char *p, boo
     if (!zero) return arena_text(&c->arena, "%lld.0f", 1LL << (bits - 1));
     const char *element = m->block ? arena_text(&c->arena, "(k / %lld)", (long long)m->block) : "(n)";
     const char *row = m->block ? arena_text(&c->arena, "((idx)(e) * %lld + (n)) * %lld", (long long)m->outputs,
-                                            (long long)byte_count(m->blocks, bits))
-                               : arena_text(&c->arena, "(idx)(e) * %lld", (long long)byte_count(m->outputs, bits));
+                                            (long long)moe_byte_count(m->blocks, bits))
+                               : arena_text(&c->arena, "(idx)(e) * %lld", (long long)moe_byte_count(m->outputs, bits));
     return arena_text(&c->arena, "(float)((Z%s[Z%s_OFF + %s + %s * %lld / 8] >> (int)(%s * %lld %% 8)) & %lld)", p, p, row, element,
                       bits, element, bits, mask);
 }
@@ -293,7 +283,7 @@ static const char *take_text(Compilation *c, const Node *n, const Matrix *m, con
     const char *line = arena_text(&c->arena, "((idx)(e) * %lld + (n))", (long long)m->outputs);
     if (m->bits) {
         const char *block = m->block ? arena_text(&c->arena, "k / %lld", (long long)m->block) : "0";
-        const char *zero = zero_text(c, m, p, given(c, n, m->zero));
+        const char *zero = zero_text(c, m, p, moe_given(c, n, m->zero));
         const char *scale = arena_text(&c->arena, "S%s_LD(S%s_OFF + %s * %lld + %s)", p, p, line, (long long)m->blocks, block);
         return arena_text(&c->arena, "gp_unpack(W%s + W%s_OFF + (%s * K + k) * %d / 8, %d, CH, %s, w); scale = %s;", p, p, line,
                           (int)m->bits, (int)m->bits, zero, scale);
@@ -309,11 +299,11 @@ static void matrix_operands(Lower *l, Kernel *k, const Node *n, const Matrix *m,
     Compilation *c = lower_compilation(l);
     kernel_in(k, arena_text(&c->arena, "W%s", p), dense_input(l, n, m->weight));
     if (m->bits) kernel_in(k, arena_text(&c->arena, "S%s", p), dense_input(l, n, m->scale));
-    if (given(c, n, m->zero)) kernel_in(k, arena_text(&c->arena, "Z%s", p), dense_input(l, n, m->zero));
-    if (given(c, n, m->bias)) kernel_in(k, arena_text(&c->arena, "B%s", p), dense_input(l, n, m->bias));
+    if (moe_given(c, n, m->zero)) kernel_in(k, arena_text(&c->arena, "Z%s", p), dense_input(l, n, m->zero));
+    if (moe_given(c, n, m->bias)) kernel_in(k, arena_text(&c->arena, "B%s", p), dense_input(l, n, m->bias));
     kernel_text(k, arena_text(&c->arena, "TAKE%s(e, n)", p), take_text(c, n, m, p, chunk));
     const char *bias = arena_text(&c->arena, "((float)B%s_LD(B%s_OFF + (idx)(e) * %lld + (n)))", p, p, (long long)m->outputs);
-    kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p), given(c, n, m->bias) ? bias : "0.0f");
+    kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p), moe_given(c, n, m->bias) ? bias : "0.0f");
 }
 
 /* Bytes of the experts that ROWS rows can choose. */
@@ -323,7 +313,7 @@ static int64_t chosen_bytes(Lower *l, const Node *n, const Moe *z, const Matrix 
     const int64_t routes = rows * z->top < z->experts ? rows * z->top : z->experts;
     const int64_t scales = m->bits ? m->outputs * m->blocks * dtype_bits(node_input(c, n, m->scale)->dtype) / 8 : 0;
     const int64_t bits = m->bits ? m->bits : dtype_bits(node_input(c, n, m->weight)->dtype);
-    return routes * (byte_count(m->outputs * m->inputs, bits) + scales);
+    return routes * (moe_byte_count(m->outputs * m->inputs, bits) + scales);
 }
 
 static void moe_common(Lower *l, Kernel *k, const Moe *z, const Matrix *m, const View *a, const View *chosen, int64_t chunk)
@@ -352,13 +342,7 @@ static void up(Lower *l, const Node *n, const Moe *z, const View *x, const View 
     matrix_operands(l, k, n, &z->up, "1", chunk);
     if (z->third) matrix_operands(l, k, n, &z->gate3, "3", chunk);
     kernel_out(k, "Y", *inner);
-    kernel_int(k, "PAIR", z->third ? 3 : (int)z->fusion);
-    kernel_int(k, "INNER", z->inner);
-    kernel_int(k, "ACTIVATION", activation_code(attr_string(n, "activation_type")));
-    kernel_float(k, "ALPHA", attr_float(n, "activation_alpha"));
-    kernel_float(k, "BETA", attr_float(n, "activation_beta"));
-    kernel_float(k, "LIMIT", attr_given(n, "swiglu_limit") ? attr_float(n, "swiglu_limit") : HUGE_VAL);
-    kernel_int(k, "LIMIT_AFTER", attr_int(n, "swiglu_limit_after_activation") != 0);
+    moe_activation(k, n, z);
     kernel_label(k, arena_text(&c->arena, "%s: fc1", n->name));
     kernel_bytes(k, chosen_bytes(l, n, z, &z->up, rows) + (z->third ? chosen_bytes(l, n, z, &z->gate3, rows) : 0), 0);
     kernel_launch(k, (z->inner + WARPS - 1) / WARPS, z->top, rows < 1 ? 1 : rows, 32 * WARPS);
@@ -389,8 +373,9 @@ static void moe_lower(Lower *l, Node *n)
     if (!product_flatten(l, &to, &y)) fault("lower", "%s: the output's rows do not lie behind one another", n->name);
     const Dim routes[2] = {x.dims[0], dim_const(c, z.top)}, wide[3] = {x.dims[0], dim_const(c, z.top), dim_const(c, z.inner)};
     const View chosen = lower_temporary(l, "chosen experts", DT_I32, 2, routes), share = lower_temporary(l, "shares", DT_F32, 2, routes);
-    const View inner = lower_temporary(l, "inner", DT_F32, 3, wide);
     route(l, n, &z, &chosen, &share);
+    if (moe_rows(l, n, &z, &x, &y, &chosen, &share)) return;
+    const View inner = lower_temporary(l, "inner", DT_F32, 3, wide);
     up(l, n, &z, &x, &chosen, &inner);
     down(l, n, &z, &inner, &chosen, &share, &y);
 }

@@ -63,6 +63,8 @@ bool product_aligned(Lower *l, const View *v, int64_t elements)
 
 int product_vector(DType t) { return 128 / dtype_bits(t); }
 
+const char *product_type(DType t) { return t == DT_F32 ? "F32" : t == DT_F16 ? "F16" : "BF16"; }
+
 int product_rows(int64_t rows) { return rows <= 1 ? 1 : rows <= 2 ? 2 : rows <= 4 ? 4 : 8; }
 
 enum { BUSY_WARPS = 1056 }; /* two for each scheduler of 132 multiprocessors */
@@ -88,4 +90,53 @@ void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t b
     if (rows < 1) rows = 1;
     if (columns < 1) columns = 1;
     kernel_launch(k, (columns + width - 1) / width, (rows + t.rows - 1) / t.rows, batch, 32 * t.beside * t.split);
+}
+
+/* ---- many rows */
+
+enum { FEW_ROWS = 16, MULTIPROCESSORS = 132 };
+
+bool product_many_rows(Lower *l, const View *a, DType t, int64_t rows)
+{
+    return rows > FEW_ROWS && (t == DT_F16 || t == DT_BF16) && a->store == t && a->stride[a->rank - 1] == 1 &&
+           product_aligned(l, a, product_vector(t));
+}
+
+/* The largest tile of which there are enough for all multiprocessors; STAGES as many as 48 KB hold, up to 4. */
+RowTile product_row_tile(int64_t rows, int64_t columns, int64_t batch, bool packed)
+{
+    static const RowTile tiles[] = {{128, 128, 3}, {64, 128, 4}, {64, 64, 4}};
+    RowTile tile = {32, 64, 4};
+    for (size_t i = 0; i < COUNT_OF(tiles) && rows > 32; i++) {
+        const int64_t blocks = (rows + tiles[i].rows - 1) / tiles[i].rows * ((columns + tiles[i].columns - 1) / tiles[i].columns) * batch;
+        tile = tiles[i];
+        if (blocks >= MULTIPROCESSORS * 3 / 2) break;
+    }
+    if (packed) tile.stages = 4;
+    return tile;
+}
+
+void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed)
+{
+    const int each = tile.rows * tile.columns / 8 / ROW_THREADS, most = packed ? 2 : 4;
+    const bool pairs = (y->store == DT_F16 || y->store == DT_BF16) && y->stride[y->rank - 1] == 1 && product_aligned(l, y, 2);
+    kernel_int(k, "BM", tile.rows);
+    kernel_int(k, "BN", tile.columns);
+    kernel_int(k, "STAGES", tile.stages);
+    kernel_int(k, "CH", chunk);
+    kernel_int(k, "R", each < most ? each : most);
+    kernel_text(k, "TYPE", product_type(t));
+    kernel_text(k, "YTYPE", product_type(y->store));
+    kernel_int(k, "PAIRS", pairs);
+}
+
+void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch)
+{
+    const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
+    const RowTile tile = product_row_tile(rows, columns, batch, packed);
+    product_rows_set(l, k, t, y, tile, chunk, packed);
+    kernel_int(k, "GROUPED", 0);
+    kernel_text(k, "A_LINE(m)", "(m)");
+    kernel_text(k, "Y_LINE(m)", "(m)");
+    kernel_launch(k, (rows + tile.rows - 1) / tile.rows, columns < 1 ? 1 : (columns + tile.columns - 1) / tile.columns, batch, ROW_THREADS);
 }

@@ -33,6 +33,7 @@ int64_t product_batch(Lower *l, Kernel *k, const View *y, int count, const char 
 bool product_aligned(Lower *l, const View *v, int64_t elements);
 
 int product_vector(DType t); /* elements in 16 bytes */
+const char *product_type(DType t); /* "F32", "F16", "BF16": suffix of the macros of prelude.h */
 
 /* Rows that a tile of a warp has for up to ROWS rows. */
 int product_rows(int64_t rows);
@@ -41,6 +42,17 @@ int product_rows(int64_t rows);
 typedef struct Tiles { int rows, columns, split, beside; } Tiles; /* split: warps a tile; beside: tiles a block */
 /* WIDE: from so many columns on, a tile has four of them. */
 Tiles product_tiles(int64_t rows, int64_t columns, int64_t wide, int64_t chunks, int64_t batch);
+/* A product with so many rows that tensor cores pay: rows and columns of a block's tile (matmul_rows). */
+typedef struct RowTile { int rows, columns, stages; } RowTile;
+/* Whether matmul_rows takes up to ROWS rows of A [.., M, K], times B of type T. */
+bool product_many_rows(Lower *l, const View *a, DType t, int64_t rows);
+RowTile product_row_tile(int64_t rows, int64_t columns, int64_t batch, bool packed);
+enum { ROW_THREADS = 128 }; /* of a block of matmul_rows */
+/* Sets BM BN STAGES PAIRS TYPE and what the host's form needs. CHUNK: elements of k that it takes at once. */
+void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed);
+/* The same for rows as they lie, and launches. */
+void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch);
+
 /* Sets MT R KS WN UNROLL_K, and launches. */
 void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t batch);
 

@@ -49,6 +49,7 @@ View dense_input(Lower *l, const Node *n, int i)
 
 /* ---- MatMulNBits */
 
+enum { ROWS_CHUNK = 32 }; /* elements that matmul_rows scales at once */
 enum { NB_A, NB_B, NB_SCALES, NB_ZEROS, NB_G_IDX, NB_BIAS };
 
 typedef struct NBits { int64_t k, n, bits, block, blocks, zero_row; } NBits;
@@ -186,33 +187,60 @@ static int64_t nbits_chunk(const NBits *q)
     return chunk < q->block ? chunk : q->block;
 }
 
-static void nbits_lower(Lower *l, Node *n)
+static Kernel *nbits_begin(Lower *l, const Node *n, const char *template, const NBits *q, const View *a, const View *y, int64_t *batch)
 {
     static const char *const names[] = {"A", "Y"};
-    View a, y;
-    const NBits q = nbits_of(n);
-    nbits_operands(l, n, &a, &y);
-    const View *const views[] = {&a, &y};
-    const int64_t chunk = nbits_chunk(&q), rows = lower_upper(l, y.dims[y.rank - 2]);
-    const int vector = product_vector(a.store);
-    Kernel *k = kernel_begin(l, n, "matmul_nbits");
-    kernel_in(k, "A", a);
+    const View *const views[] = {a, y};
+    Kernel *k = kernel_begin(l, n, template);
+    kernel_in(k, "A", *a);
     kernel_in(k, "B", lower_input(l, n, NB_B));
     kernel_in(k, "S", lower_input(l, n, NB_SCALES));
-    kernel_out(k, "Y", y);
-    nbits_optional(l, n, k, &q);
-    kernel_dim(k, "M", y.dims[y.rank - 2]);
-    kernel_int(k, "A_SM", a.stride[a.rank - 2]);
-    kernel_int(k, "Y_SM", y.stride[y.rank - 2]);
-    kernel_int(k, "N", q.n);
-    kernel_int(k, "K", q.k);
-    kernel_int(k, "KB", q.blocks);
-    kernel_int(k, "BS", q.block);
+    kernel_out(k, "Y", *y);
+    nbits_optional(l, n, k, q);
+    kernel_dim(k, "M", y->dims[y->rank - 2]);
+    kernel_int(k, "A_SM", a->stride[a->rank - 2]);
+    kernel_int(k, "Y_SM", y->stride[y->rank - 2]);
+    kernel_int(k, "N", q->n);
+    kernel_int(k, "K", q->k);
+    kernel_int(k, "KB", q->blocks);
+    kernel_int(k, "BS", q->block);
+    *batch = product_batch(l, k, y, 2, names, views);
+    return k;
+}
+
+/* Many rows: on tensor cores. False: not for these operands. */
+static bool nbits_rows(Lower *l, const Node *n, const NBits *q, const View *a, const View *y)
+{
+    const Value *zeros = node_input(lower_compilation(l), n, NB_ZEROS);
+    int64_t batch;
+    if (q->bits != 4 || q->block < ROWS_CHUNK || node_input(lower_compilation(l), n, NB_G_IDX) || (zeros && zeros->dtype != DT_U8)) return false;
+    if (!product_many_rows(l, a, a->store, lower_upper(l, y->dims[y->rank - 2]))) return false;
+    Kernel *k = nbits_begin(l, n, "matmul_rows", q, a, y, &batch);
+    kernel_int(k, "FORM", 2);
+    kernel_int(k, "Y_SN", 1);
+    kernel_int(k, "Z_B", 0);
+    kernel_int(k, "Z_S", 0);
+    kernel_int(k, "Z_Z", 0);
+    kernel_text(k, "STYPE", product_type(node_input(lower_compilation(l), n, NB_SCALES)->dtype));
+    kernel_int(k, "PARTIAL", q->k % product_vector(a->store) != 0);
+    product_rows_launch(l, k, a->store, y, ROWS_CHUNK, true, batch);
+    return true;
+}
+
+static void nbits_lower(Lower *l, Node *n)
+{
+    View a, y;
+    const NBits q = nbits_of(n);
+    int64_t batch;
+    nbits_operands(l, n, &a, &y);
+    if (nbits_rows(l, n, &q, &a, &y)) return;
+    const int64_t chunk = nbits_chunk(&q), rows = lower_upper(l, y.dims[y.rank - 2]);
+    const int vector = product_vector(a.store);
+    Kernel *k = nbits_begin(l, n, "matmul_nbits", &q, &a, &y, &batch);
     kernel_int(k, "BITS", q.bits);
     kernel_int(k, "CH", chunk);
-    kernel_text(k, "TYPE", dtype_bits(a.store) == 32 ? "F32" : a.store == DT_F16 ? "F16" : "BF16");
+    kernel_text(k, "TYPE", product_type(a.store));
     kernel_int(k, "V", product_aligned(l, &a, vector) ? vector : 1);
-    const int64_t batch = product_batch(l, k, &y, 2, names, views);
     Tiles tiles = product_tiles(rows, q.n, 512, ceil_div(q.k, chunk), batch);
     if (tiles.rows > 1 && tiles.columns > 2) tiles.columns = 2; /* decoded weights of a tile stay in registers */
     product_launch(k, tiles, rows, q.n, batch);

@@ -226,14 +226,16 @@ static const struct {
     const char *record, *field, *value, *message;
 } bad_records[] = {
     {"model[0]", "capacity", "-1", "model[0].capacity: expected 0 or more, found -1"},
-    {"model[0]", "sampling", "2", "model[0].sampling: expected 0 or 1, found 2"},
+    {"model[0]", "sampling", "3", "model[0].sampling: expected 0 to 2, found 3"},
+    {"model[0]", "sampling", "2", "model[0].sampler: expected a word for sampling 2, found 0"},
     {"model[0]", "rewindable", "2", "model[0].rewindable: expected 0 or 1, found 2"},
     {"model[0]", "slot_count", "2", "symbols[3].slot: expected an index below 2 in the extents table, found 3"},
     {"model[0]", "slot_count", "1025", "model[0].slot_count: expected inside the 8192 bytes of region state, found 8200 bytes at 0"},
     {"model[0]", "token_binding", "2", "model[0].token_binding: expected an input, found output 'logits'"},
     {"model[0]", "logits_binding", "0", "model[0].logits_binding: expected an output, found input 'input_ids'"},
     {"model[0]", "logits_binding", "3", "model[0].logits_binding: expected an index below 3 in bindings, found 3"},
-    {"model[0]", "logits_binding", "none reserved=1", "model[0].reserved: expected 0, found 1"},
+    {"model[0]", "sampler", "3", "model[0].sampler: expected 25 words of the extents table from 3 on, and sampling, found word 3 of 4"},
+    {"bindings[0]", "region", "io reserved=1", "bindings[0].reserved: expected 0, found 1"},
     {"symbols[1]", "symbol_class", "6", "symbols[1].symbol_class: expected a known symbol_class, found 6"},
     {"symbols[1]", "slot", "4", "symbols[1].slot: expected an index below 4 in the extents table, found 4"},
     {"symbols[1]", "proof", "3", "symbols[1].proof: expected an index below 3 in proofs, found 3"},

@@ -625,6 +625,7 @@ static plan_status whole_run(const plan_options *o) {
     int64_t tokens[4];
     float logits[SMALL_VOCABULARY];
     double us;
+    uint64_t bytes;
     plan_status status = plan_load_memory(plan_bytes, plan_size, o, &p);
     if (!status)
         status = plan_session_open(p, NULL, &s);
@@ -646,6 +647,8 @@ static plan_status whole_run(const plan_options *o) {
         status = plan_session_tokens(s, tokens, 4);
     if (!status)
         status = plan_session_logits(s, logits, SMALL_VOCABULARY);
+    if (!status)
+        status = plan_device_bytes(p, &bytes);
     if (!status)
         status = plan_session_rewind(s, 2);
     if (!status)

@@ -3,8 +3,10 @@
 #include "config.h"
 #endif
 
+#include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "../../runtime/upload.h"
 #include "small_plan.h"
 
 static int passed, failed;
@@ -137,7 +139,81 @@ static void test_tensors(void) {
     check(!plan_session_close(s) && !plan_free(p), "closed");
 }
 
+/* ---- the upload itself, on the host driver */
+
+static atomic_llong live; /* allocations of the driver's own structures: a stream or an allocation has one */
+static void *count_allocate(void *context, size_t bytes) {
+    (void)context;
+    live++;
+    return calloc(1, bytes);
+}
+static void count_release(void *context, void *pointer) {
+    (void)context;
+    live -= pointer != NULL;
+    free(pointer);
+}
+
+enum { LARGE = (9 << 20) + 123, SMALL = 5 << 20 };
+
+static plan_driver *open_driver(uint64_t fail_call) {
+    const plan_driver_options options = {0, 1, fail_call, {count_allocate, count_release, NULL}};
+    plan_driver *d = NULL;
+    if (plan_driver_host_open(&options, &d)) {
+        printf("# %s\n", plan_error_message());
+        exit(1);
+    }
+    return d;
+}
+
+/* Three pieces: one with two targets, of which the second begins inside a chunk; one without bytes; one more. */
+static plan_status upload(plan_driver *d, const unsigned char *bytes, plan_address to, plan_upload_piece *pieces) {
+    const plan_upload_piece all[3] = {
+        {.from = bytes, .bytes = LARGE, .targets = {{0, 3000000, to}, {3000064, LARGE - 3000064, to + 3000064}}},
+        {.from = NULL, .bytes = 0},
+        {.from = bytes + LARGE, .bytes = SMALL, .targets = {{0, SMALL, to + LARGE}}},
+    };
+    memcpy(pieces, all, sizeof all);
+    return plan_upload(d, pieces, 3);
+}
+
+static void test_upload(void) {
+    unsigned char *bytes = malloc(LARGE + SMALL), gap[64];
+    plan_upload_piece pieces[3], direct;
+    plan_address to = 0;
+    plan_driver *d = open_driver(0);
+    uint32_t random = 1;
+    for (size_t i = 0; i < LARGE + SMALL; i++)
+        bytes[i] = (unsigned char)((random = random * 1664525u + 1013904223u) >> 24);
+    check(!d->allocate(d, LARGE + SMALL, "test", &to), "device memory");
+    const unsigned char *there = (const unsigned char *)(uintptr_t)to;
+    memset(gap, 0xa5, sizeof gap); /* fresh memory of the host driver */
+    const long long before = live;
+    check(!upload(d, bytes, to, pieces) && live == before, "an upload keeps nothing");
+    check(!memcmp(there, bytes, 3000000) && !memcmp(there + 3000064, bytes + 3000064, LARGE + SMALL - 3000064), "every byte arrives");
+    check(!memcmp(there + 3000000, gap, sizeof gap), "and none between the targets");
+    check(pieces[0].sum == plan_checksum(bytes, LARGE) && pieces[1].sum == plan_checksum("", 0) &&
+          pieces[2].sum == plan_checksum(bytes + LARGE, SMALL), "checksums of the pieces");
+    direct = (plan_upload_piece){.from = bytes + 1, .bytes = 1000001, .targets = {{7, 999994, to}}};
+    check(!plan_upload(d, &direct, 1) && !memcmp(there, bytes + 8, 999994) && direct.sum == plan_checksum(bytes + 1, 1000001), "a little goes directly");
+    check(!d->check(d), "no guard byte was written");
+    d->close(d);
+    int good = 1, done = 0, calls = 0;
+    for (uint64_t n = 2; n < 500 && !done; n++, calls++) { /* call 1 is the allocation */
+        d = open_driver(n);
+        good &= !d->allocate(d, LARGE + SMALL, "test", &to);
+        const long long held = live;
+        plan_status status = upload(d, bytes, to, pieces);
+        done = status == PLAN_OK;
+        good &= live == held && (done || (status == PLAN_ERROR_DRIVER && says("failed on request")));
+        d->close(d);
+    }
+    check(good && done && calls > 20, "each driver call of an upload may fail: DRIVER, and nothing is left");
+    check(live == 0, "nothing is left at all");
+    free(bytes);
+}
+
 int main(void) {
+    test_upload();
     module_bytes = small_compile(&module_size);
     test_references();
     test_tensors();

@@ -1,0 +1,28 @@
+#!/bin/bash
+# run_tensor.sh - what is written for tensor cores, computed on the host lane by lane (--emulate-gpu): the cases of
+# tests/ops_*.py whose names have "mma" in them, whether their plans have those kernels, and a decoder. The suite `ops` runs the same cases in
+# the host's own form.
+set -uo pipefail
+[ -n "$PYTHON" ] || { echo "skip tensor: no Python environment with onnx (tests/venv.sh)"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
+models=$WORK/models
+mkdir -p "$models"
+"$PYTHON" -B "$SRC/tests/make_op_models.py" "$models" mma_ >"$WORK/make.log" 2>&1 || { tail -n 20 "$WORK/make.log"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+"$PYTHON" -B "$SRC/tests/run_op_models.py" "$BUILD" "$models" --option=--emulate-gpu >"$WORK/run.log"
+grep -v ' passed, ' "$WORK/run.log"
+read -r passed _ failed _ <<<"$(tail -n 1 "$WORK/run.log")"
+# Rows that do not lie on 16 bytes, blocks of 16, zero points that are no integers, one scale a row: these cases keep other kernels.
+for plan in "$models"/*/*/model.plan; do
+    name=$(basename "$(dirname "$plan")")
+    case $name in *mma_inner_12_* | *_8_16_packed_* | *_8_32_values_* | mma_column_* | *mma_33x45_*) expected=0 ;; *) expected=1 ;; esac
+    found=0
+    "$BUILD/plan-inspect" "$plan" | grep -qE '(matmul|attention)_rows_[0-9]' && found=1
+    if [ "$found" = "$expected" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name: kernels for tensor cores: expected $expected, found $found"; fi
+done
+# A decoder whose prompt goes through these kernels, with their epilogues, has its golden tokens.
+golden=$SRC/models/bytes/mobius-cuda-f16
+cp "$golden/model.onnx" "$SRC/models/bytes/mobius-default-f16/model.onnx.data" "$WORK/" &&
+    "$BUILD/gcc-plan" "$WORK/model.onnx" -o "$WORK/model.plan" --target host --emulate-gpu --sample greedy --quiet &&
+    "$BUILD/plan-run" "$WORK/model.plan" --target host --verify "$golden" >"$WORK/verify.log" 2>&1
+if [ $? = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL mobius-cuda-f16"; tail -n 5 "$WORK/verify.log"; fi
+echo "${passed:-0} passed, ${failed:-1} failed, 0 skipped"
+[ "${failed:-1}" -eq 0 ]
