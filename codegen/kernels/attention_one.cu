@@ -23,18 +23,19 @@
 /* Keys of CHUNK into a tile, but for the new one; zeros behind the last. */
 #define LOAD_KEYS(chunk) \
     do { \
-        gp_u32 *const keys = tiles + (chunk) / SPLITS % STAGES * (2 * KEYS * STEP), *const values = keys + KEYS * STEP; \
-        const idx first = begin + (chunk) * KEYS; \
+        gp_u32 *const keys = TILE_OF(chunk), *const values = keys + KEYS * STEP; \
+        const int left = past - begin - (chunk) * KEYS; /* old keys from the chunk's first on */ \
+        UNROLL_BY(1) \
         for (int run = TID; run < KEYS * RUNS; run += THREADS) { \
-            const int row = run / RUNS, at = run % RUNS; \
-            if (first + row == past) continue; \
-            const int in = first + row < past; \
-            const idx key = in ? first + row : 0; \
-            COPY16(keys + row * STEP + at * 4, K + K_AT(batch, head, key, at * 8), in); \
-            COPY16(values + row * STEP + at * 4, V + V_AT(batch, head, key, at * 8), in); \
+            const int row = run / RUNS, at = run % RUNS, in = row < left; \
+            const int from = in ? (chunk) * KEYS + row : 0; \
+            if (row == left) continue; \
+            COPY16(keys + row * STEP + at * 4, old_keys + (idx)from * K_S2 + at * 8, in); \
+            COPY16(values + row * STEP + at * 4, old_values + (idx)from * V_S2 + at * 8, in); \
         } \
         COPY_END(); \
     } while (0)
+#define TILE_OF(chunk) (tiles + (STAGES > 1 && ((chunk) / SPLITS & 1) ? 2 * KEYS * STEP : 0))
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
@@ -43,7 +44,7 @@ KERNEL(KERNEL_BLOCK)
     SHARED(gp_u32, tiles, STAGES * 2 * KEYS * STEP);
     SHARED(float, shares, THREADS); /* by warp, of its keys */
     SHARED(int, order, 1);
-    const idx split = BID_X, head = BID_Y, batch = BID_Z;
+    const int split = BID_X, head = BID_Y, batch = BID_Z;
     if (batch >= Q_D0) return;
 
     /* What is read here comes in few round trips: first the length and the new row, then, at once, all that the length places. */
@@ -52,23 +53,24 @@ KERNEL(KERNEL_BLOCK)
     UNROLL
     for (int i = 0; i < EACH; i++) {
         const int item = WARP + i * GROUP;
-        const idx h = item < GROUP ? head * GROUP + item : head;
+        const int h = item < GROUP ? head * GROUP + item : head;
         UNROLL
         for (int j = 0; j < MINE; j++) {
             const int d = LANE + 32 * j;
             mine[i][j] = item < GROUP ? (float)Q_LD(Q_AT(batch, h, 0, d)) : item == GROUP ? (float)KN_LD(KN_AT(batch, h, 0, d)) : (float)VN_LD(VN_AT(batch, h, 0, d));
         }
     }
-    const idx past = MAX(MIN(length, (idx)(CAPACITY) - 1), 0), last = past + 1;
+    const int past = (int)MAX(MIN(length, (idx)(CAPACITY) - 1), 0), last = past + 1;
 #if WINDOW > 0
-    const idx begin = MAX(last - WINDOW, 0);
+    const int begin = MAX(last - WINDOW, 0);
 #else
-    const idx begin = 0;
+    const int begin = 0;
 #endif
-    const idx chunks = (last - begin + KEYS - 1) / KEYS;
-    const int active = (int)MIN(chunks, (idx)SPLITS);
+    const int chunks = (last - begin + KEYS - 1) / KEYS, active = MIN(chunks, SPLITS);
     if (split >= active) return;
-    const idx newest = chunks - 1; /* the chunk with the new row */
+    const int newest = chunks - 1, place = (past - begin) % KEYS; /* the chunk with the new row, and its row there */
+    const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
+    const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     LOAD_KEYS(split);
 
     /* ---- the new row: a warp a head */
@@ -122,14 +124,9 @@ KERNEL(KERNEL_BLOCK)
 #endif
     SYNC();
     if (newest % SPLITS == split) { /* the same in the whole block */
-        gp_u16 *const row = (gp_u16 *)(tiles + newest / SPLITS % STAGES * (2 * KEYS * STEP) + (past - begin) % KEYS * STEP);
         for (int d = TID; d < D; d += THREADS) {
             K_ST(K_AT(batch, head, past, d), fresh[d]);
             V_ST(V_AT(batch, head, past, d), fresh[D + d]);
-            if (newest < STAGES * SPLITS) { /* its tile is there already, or else free until it comes: see below */
-                row[d] = GP_PASTE(GP_TO_, TYPE)(fresh[d]);
-                row[KEYS * STEP * 2 + d] = GP_PASTE(GP_TO_, TYPE)(fresh[D + d]);
-            }
         }
     }
 
@@ -138,21 +135,20 @@ KERNEL(KERNEL_BLOCK)
     UNROLL
     for (int j = 0; j < MINE; j++) sum[j] = 0.0f;
     UNROLL_BY(1)
-    for (idx chunk = split; chunk < chunks; chunk += SPLITS) {
-        const gp_u32 *const keys = tiles + chunk / SPLITS % STAGES * (2 * KEYS * STEP), *const values = keys + KEYS * STEP;
+    for (int chunk = split; chunk < chunks; chunk += SPLITS) {
+        gp_u32 *const keys = TILE_OF(chunk), *const values = keys + KEYS * STEP;
         if (STAGES > 1 && chunk + SPLITS < chunks) {
             LOAD_KEYS(chunk + SPLITS);
             COPY_WAIT(1);
         } else COPY_WAIT(0);
-        if (chunk == newest && newest >= STAGES * SPLITS) { /* the tile had other keys when the new row was made */
-            gp_u16 *const row = (gp_u16 *)(tiles + chunk / SPLITS % STAGES * (2 * KEYS * STEP) + (past - begin) % KEYS * STEP);
+        if (chunk == newest) { /* its row was left out */
             for (int d = TID; d < D; d += THREADS) {
-                row[d] = GP_PASTE(GP_TO_, TYPE)(fresh[d]);
-                row[KEYS * STEP * 2 + d] = GP_PASTE(GP_TO_, TYPE)(fresh[D + d]);
+                ((gp_u16 *)keys)[place * STEP * 2 + d] = GP_PASTE(GP_TO_, TYPE)(fresh[d]);
+                ((gp_u16 *)values)[place * STEP * 2 + d] = GP_PASTE(GP_TO_, TYPE)(fresh[D + d]);
             }
         }
         SYNC();
-        const idx key = begin + chunk * KEYS + LANE;
+        const int key = begin + chunk * KEYS + LANE;
         float score = 0.0f;
         UNROLL_BY(2)
         for (int run = 0; run < RUNS; run++) {
@@ -185,7 +181,7 @@ KERNEL(KERNEL_BLOCK)
         if (STAGES == 1 && chunk + SPLITS < chunks) LOAD_KEYS(chunk + SPLITS);
     }
 
-    const idx own = head * GROUP + WARP;
+    const int own = head * GROUP + WARP;
 #if SINK
     const float sink = SINK == 2 ? (float)SINKS_LD(SINKS_OFF + own * SINKS_S0) : 0.0f;
 #endif
