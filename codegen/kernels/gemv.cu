@@ -74,13 +74,13 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define RUN_IN(slice, h) (K % SLICE == 0 || (slice) * SLICE + (h) * 32 + 8 * t < K)
 #define ROW_AT(row) ((gp_u64)(row) * (STRIDE * 2))
 #endif
-    /* Without a branch where the work divides evenly, so that each place's loads are waited for apart; behind the last unit that one is
-     * read again. The next slice of the warp's sequence into place d of what it holds; the three variables count. */
+    /* With 4 bits without a branch where the work divides evenly; behind the last unit that one is read again. (Measured: so it is
+     * faster, and not with 16.) The next slice of the warp's sequence into place d of what it holds; the three variables count. */
     int load_unit = BID_X, load_part = 0, load_slice = 0;
 #define LOAD(d) \
     do { \
         const int slice = WARP + load_slice * KS; \
-        if (load_slice == 0) { \
+        if (load_slice == 0 && (BITS == 4 || load_unit < UNITS)) { \
             const int u = MIN(load_unit, UNITS - 1); \
             const unsigned char *w; \
             int n, last; \
@@ -90,7 +90,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             from[0] = w + ROW_AT(row), from[1] = w + ROW_AT(row8); \
             SET_SCALES(0, row), SET_SCALES(1, row8); \
         } \
-        if (SLICES % KS == 0 || slice < SLICES) { \
+        if ((BITS == 4 || load_unit < UNITS) && (SLICES % KS == 0 || slice < SLICES)) { \
             UNROLL \
             for (int run = 0; run < RUNS; run++) { \
                 if (RUN_IN(slice, run >> 1)) LD_CONSTANT(from[run & 1] + RUN_AT(slice, run >> 1), held[d][run]); \

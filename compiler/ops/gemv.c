@@ -248,6 +248,7 @@ static Cut cut_work(int64_t units, int64_t slices)
 {
     if (units <= 132) return cut_of(units, 20, slices);
     if (units <= 264) return cut_of(units, 16, slices);
+    if (units <= 396 && slices <= 10) return cut_of(units, 10, slices);
     const Cut two = cut_of(264, 10, slices), one = cut_of(132, 20, slices);
     Cut best = cost_of(&one, units) < cost_of(&two, units) ? one : two;
     if (best.grid > units) best.grid = units;
