@@ -42,13 +42,22 @@ int slot_count(Compilation *c)
     int count = FIRST_FREE_SLOT;
     for (Sym s = 1; s <= c->symbol_count; s++)
         if (c->symbols[s].slot >= count) count = c->symbols[s].slot + 1;
-    return count;
+    return count + 2 * (int)c->options.rows;
 }
 
 uint32_t extents_buffer(Compilation *c)
 {
     if (!c->extents) c->extents = buffer_new(c, "extents", REGION_STATE, 8 * (int64_t)slot_count(c), 0);
     return c->extents;
+}
+
+View row_words(Lower *l, bool tokens)
+{
+    const int64_t rows = l->c->options.rows;
+    const Dim count = dim_const(l->c, rows);
+    View v = view_dense_new(l, extents_buffer(l->c), DT_I64, 1, &count);
+    v.offset = dim_const(l->c, slot_count(l->c) - (tokens ? rows : 2 * rows));
+    return v;
 }
 
 static int64_t view_bytes(DType t, int64_t elements) { return dtype_bytes(t, elements > 0 ? elements : 1); }

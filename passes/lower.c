@@ -124,9 +124,14 @@ static View word_view(Lower *l, uint32_t buffer, int64_t index)
 static void advance(Lower *l)
 {
     if (!l->c->position) return;
+    const bool rows = l->c->options.rows > 0;
     Kernel *k = kernel_begin(l, NULL, "advance");
     kernel_inout(k, "W", word_view(l, extents_buffer(l->c), POSITION_SLOT));
-    kernel_dim(k, "STEP", l->c->position_step);
+    kernel_int(k, "ROWED", rows);
+    if (rows) {
+        kernel_inout(k, "RL", row_words(l, false));
+        kernel_in(k, "RT", row_words(l, true));
+    } else kernel_dim(k, "STEP", l->c->position_step);
     kernel_launch(k, 1, 1, 1, 32);
 }
 
@@ -142,13 +147,6 @@ uint32_t logits_output(Compilation *c)
         if (!found) found = c->graph.outputs[i];
     }
     return found;
-}
-
-uint32_t token_input(Compilation *c)
-{
-    for (uint32_t i = 0; i < c->graph.input_count; i++)
-        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return c->graph.inputs[i];
-    return 0;
 }
 
 static uint32_t ring_buffer(Compilation *c)

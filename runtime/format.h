@@ -117,7 +117,7 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     F(uint32_t, INDEX, token_binding) /* binding of the decode token input that the tail writes; NONE without */ \
     F(uint32_t, INDEX, logits_binding) /* output that holds decode's logits; NONE when there is none */ \
     F(uint32_t, INT, rewindable)     /* 1 = all state grows, so the position may be set back */ \
-    F(uint32_t, INT, reserved)
+    F(uint32_t, INT, rows)           /* rows with lengths of their own; 0: all have one. The last 2 * rows words of the extents table */
 /* symbols: what inference knows of each */
 #define PLAN_RECORD_SYMBOL(F) \
     F(uint32_t, STR, name) \

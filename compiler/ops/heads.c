@@ -1,5 +1,6 @@
 /* heads.c - what the attention families share: heads as an axis, caches that grow in place, and the attention launch. */
 #include "ops/heads.h"
+#include "ops/ops.h"
 #include "ops/rows.h"
 
 View heads_split(Compilation *c, const View *v, int64_t first, int64_t heads, int64_t d)
@@ -14,6 +15,20 @@ View heads_split(Compilation *c, const View *v, int64_t first, int64_t heads, in
     out.stride[3] = v->stride[2];
     out.offset = dim_add(c, v->offset ? v->offset : dim_const(c, 0), dim_const(c, first * d * v->stride[2]));
     return out;
+}
+
+Dim rows_beyond(Compilation *c, Dim past)
+{
+    if (!c->options.rows) return past;
+    const Dim beyond = dim_resolve(c, dim_sub(c, dim_resolve(c, past), dim_symbol(c, c->position)));
+    return beyond && !dim_mentions(c, beyond, c->position) ? beyond : 0;
+}
+
+const char *rows_vector(Compilation *c, const Node *n, int i)
+{
+    const Value *v = node_input(c, n, i);
+    if (v && v->contents_count < 0 && v->rank >= 1 && dim_equal(c, v->dims[0], dim_symbol(c, c->batch))) return NULL;
+    return arena_text(&c->arena, "its %s is one number for all rows", schema_of(n->op)->inputs[i].name);
 }
 
 View heads_view(Compilation *c, const View *v, int64_t heads, int64_t d)
@@ -119,8 +134,12 @@ static void attend_operands(Lower *l, Kernel *k, const Attend *a)
     kernel_in(k, "Q", a->q);
     kernel_in(k, "K", a->k);
     kernel_in(k, "V", a->v);
-    if (a->lengths != LENGTH_EXTENT) kernel_in(k, "LEN", a->length);
-    if (a->lengths == LENGTH_EXTENT) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
+    if (a->lengths == LENGTH_LESS_ONE || a->lengths == LENGTH_TOTAL) kernel_in(k, "LEN", a->length);
+    if (a->lengths == LENGTH_ROWS) {
+        kernel_rows(k);
+        kernel_dim(k, "FRESH", a->fresh);
+    }
+    if (a->lengths == LENGTH_EXTENT || a->lengths == LENGTH_ROWS) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
     if (a->mask.buffer) kernel_in(k, "M", a->mask);
     if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
     kernel_int(k, "LENGTH", (int64_t)a->lengths);

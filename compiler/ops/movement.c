@@ -746,10 +746,10 @@ static const OpRow rows[] = {
       .shape = gather_shape, .contents = gather_contents, .lower = gather_lower },
     { .name = "GatherElements", .since = 11, .schema = "data:T, indices:I -> output:T ; axis:int=0" INDEXED,
       .shape = gather_elements_shape, .lower = gather_elements_lower },
-    { .name = "GatherND", .since = 11, .schema = "data:T, indices:i64 -> output:T | " ANY, .shape = gather_nd_shape,
-      .lower = gather_nd_lower },
-    { .name = "GatherND", .since = 12, .schema = "data:T, indices:i64 -> output:T ; batch_dims:int=0 | " ANY,
+    { .name = "GatherND", .since = 11, .schema = "data:T, indices:i64 -> output:T | " ANY, .facts = OP_ACROSS,
       .shape = gather_nd_shape, .lower = gather_nd_lower },
+    { .name = "GatherND", .since = 12, .schema = "data:T, indices:i64 -> output:T ; batch_dims:int=0 | " ANY,
+      .facts = OP_ACROSS, .shape = gather_nd_shape, .lower = gather_nd_lower },
     { .name = "Tile", .since = 6, .schema = "input:T, repeats:i64 -> output:T | " ANY, .facts = OP_VIEW, .shape = tile_shape,
       .lower = tile_lower },
     { .name = "Pad", .since = 2, .schema = "data:T -> output:T ; mode:string=constant, pads:ints, value:float=0 | " ANY,
@@ -760,7 +760,7 @@ static const OpRow rows[] = {
       .schema = "data:T, pads:i64, constant_value:T?, axes:I? -> output:T ; mode:string=constant" INDEXED,
       .shape = pad_shape, .lower = pad_lower },
     { .name = "CumSum", .since = 11, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
-      ", I=i64 i32", .shape = cumsum_shape, .lower = cumsum_lower },
+      ", I=i64 i32", .facts = OP_ZEROS | OP_TAIL, .shape = cumsum_shape, .lower = cumsum_lower },
     { .name = "Trilu", .since = 14, .schema = "input:T, k:i64? -> output:T ; upper:int=1 | " ANY, .facts = OP_POINTWISE,
       .shape = trilu_shape, .expr_fn = trilu_expr },
 };

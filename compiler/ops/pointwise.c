@@ -696,7 +696,9 @@ static bool bool_shape(Compilation *c, Node *n)
 #define COMPARE(op, first) ROW(op, first, "A:T, B:T -> C:bool | T=" TYPES_NUMBER " bool", shape_broadcast_bool)
 #define LOGIC(op, first) ROW(op, first, "A:bool, B:bool -> C:bool", shape_broadcast_bool)
 #define BITWISE(op, first) ROW(op, first, "A:T, B:T -> C:T | T=" TYPES_INT, shape_broadcast)
-#define CAST(first, attrs) ROW("Cast", first, "input:T1 -> output:T2 ; to:int" attrs " | T1=" TYPES_ANY ", T2=" TYPES_ANY, cast_shape)
+#define CAST(first, attrs) \
+    { .name = "Cast", .since = first, .schema = "input:T1 -> output:T2 ; to:int" attrs " | T1=" TYPES_ANY ", T2=" TYPES_ANY, \
+      .facts = OP_POINTWISE | OP_ZEROS, .shape = cast_shape, .contents = pointwise_contents, .expr_fn = pointwise_expr }
 
 static const OpRow rows[] = {
     BINARY("Add", 7), BINARY("Sub", 7), BINARY("Mul", 7), BINARY("Div", 7),
