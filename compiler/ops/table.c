@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
+extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_slice, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
     ops_gqa, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
     ops_rnn, ops_einsum, ops_signal, ops_loss, ops_scatter, ops_lines, ops_random, ops_extent, ops_nms, ops_unique,
     ops_pool, ops_conv_transpose, ops_resize, ops_sample, ops_rearrange, ops_normalise,
     ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast;
 
 static const OpFamily *const families[] = {
-    &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
+    &ops_pointwise, &ops_shape, &ops_movement, &ops_slice, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
     &ops_gqa, &ops_recurrent, &ops_select, &ops_conv, &ops_moe,
     &ops_control,
     &ops_rnn, &ops_einsum, &ops_signal, &ops_loss, &ops_scatter, &ops_lines, &ops_random, &ops_extent, &ops_nms, &ops_unique,
