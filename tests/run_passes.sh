@@ -10,22 +10,9 @@
 # The command is gcc-plan --from-text CASE --verify-passes ARGUMENTS; the case's own lines count, so its first line is 1.
 # GCC_PLAN_UPDATE=1 writes the #> #! #? lines anew (a case with #~ keeps those); read the difference before committing it.
 set -uo pipefail
-SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
-BUILD=${BUILD:-$SRC/build}
-WORK=${WORK:-$(mktemp -d)}
-GCC_PLAN=${GCC_PLAN:-$BUILD/gcc-plan}
-MODELS=${MODELS:-}
-passed=0 failed=0 skipped=0
-
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)) && echo "FAIL $1: $2"; }
-skip() { skipped=$((skipped + 1)) && echo "skip $1: $2"; }
-
-if [ ! -x "$GCC_PLAN" ]; then
-    skip passes "there is no gcc-plan in this build"
-    echo "0 passed, 0 failed, 1 skipped"
-    exit 0
-fi
+# shellcheck source=tests/counts.sh
+. "$(dirname "$0")/counts.sh"
+needs_compiler passes
 
 # Splits a file into cases $WORK/FILE.N; prints their names and arguments.
 split_cases() {
@@ -131,6 +118,4 @@ else
     for model in "${models[@]}"; do round_trip "$model" "${model#"$MODELS"/}"; done
 fi
 
-[ $((passed + failed)) -gt 0 ] || failed=1
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+finish

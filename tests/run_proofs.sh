@@ -2,23 +2,10 @@
 # run_proofs.sh - plan-inspect --check-proofs and --audit: they accept every plan of models/bytes and of models/families, and
 # reject plans in which one fact was changed, each for its reason. Plans are changed in their text form (mutate_plan.awk).
 set -uo pipefail
-SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
-BUILD=${BUILD:-$SRC/build}
-WORK=${WORK:-$(mktemp -d)}
-GCC_PLAN=${GCC_PLAN:-$BUILD/gcc-plan}
-MODELS=${MODELS:-}
+# shellcheck source=tests/counts.sh
+. "$(dirname "$0")/counts.sh"
 inspect=$BUILD/plan-inspect
-passed=0 failed=0 skipped=0
-
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)) && echo "FAIL $1: $2"; }
-skip() { skipped=$((skipped + 1)) && echo "skip $1: $2"; }
-
-if [ ! -x "$GCC_PLAN" ]; then
-    skip proofs "there is no gcc-plan in this build"
-    echo "0 passed, 0 failed, 1 skipped"
-    exit 0
-fi
+needs_compiler proofs
 
 # accept NAME MODEL: the plan stays in $WORK/NAME.plan when KEEP names it.
 KEEP=" optimum-plain-f32 mobius-default-f16 genai-int4 mamba2_onnx_standard llama_static mamba2 "
@@ -149,6 +136,4 @@ audit "set|accesses[1]|offset|1" "named places"
 audit "set|accesses[0]|mode|write" "named places: expected no write to region weights|named places"
 audit "set|edges[0]|to|190" "order: expected a path of edges"
 audit "set|accesses[2]|mode|read" "life: expected|order"
-[ $((passed + failed)) -gt 0 ] || failed=1
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+finish
