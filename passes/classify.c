@@ -132,6 +132,7 @@ static bool pair_step(Compilation *c, StatePair *p)
             return false;
         }
         if (!dim_equate(c, NULL, "states that start empty and grow alike are equally long", before, dim_symbol(c, c->position))) return false;
+        if (single_symbol(c, dim_resolve(c, dim_symbol(c, c->position)), &s)) c->position = s; /* either may be the one that stays */
     }
     return true;
 }
