@@ -8,11 +8,11 @@ inspect=$BUILD/plan-inspect
 rejected=0
 needs_compiler proofs
 
-# accept NAME MODEL: the plan stays in $WORK/NAME.plan when KEEP names it.
-KEEP=" optimum-plain-f32 mobius-default-f16 genai-int4 mamba2_onnx_standard llama_static mamba2 "
+# accept NAME MODEL [OPTION...]: the plan stays in $WORK/NAME.plan when KEEP names it.
+KEEP=" rows optimum-plain-f32 mobius-default-f16 genai-int4 mamba2_onnx_standard llama_static mamba2 "
 accept() {
     local plan=$WORK/$1.plan option
-    if ! "$GCC_PLAN" "$2" -o "$plan" --target host --quiet >/dev/null 2>"$WORK/err"; then
+    if ! "$GCC_PLAN" "$2" -o "$plan" --target host --quiet "${@:3}" >/dev/null 2>"$WORK/err"; then
         if grep -q 'No such file' "$WORK/err"; then skip "$1" "its weights are not here"; else fail "$1" "$(head -n 2 "$WORK/err")"; fi
         return
     fi
@@ -49,6 +49,7 @@ reject() {
 
 shopt -s nullglob
 for model in "$SRC"/models/bytes/*/model.onnx; do accept "$(basename "$(dirname "$model")")" "$model"; done
+accept rows "$SRC/models/bytes/mobius-default-f16/model.onnx" --rows 3
 families=("$MODELS"/families/*/model.onnx)
 if [ -z "$MODELS" ] || [ ${#families[@]} = 0 ]; then skip families "MODELS names no folder with them"; fi
 for model in "${families[@]}"; do accept "$(basename "$(dirname "$model")")" "$model"; done
@@ -127,6 +128,16 @@ reject mamba2_onnx_standard --check-proofs "dim|@Conv#1/out0|2|77" "Conv windows
 reject llama_static --check-proofs "dim|@TensorScatter#1/out0|2|49" "TensorScatter keeps the cache's shape: output 0 dim"
 reject mamba2 --check-proofs "dim|@com.microsoft::CausalConvWithState#1/out1|2|9" "CausalConvWithState: .*output 1 dim 2"
 reject mamba2 --check-proofs "dim|@com.microsoft::LinearAttention#1/out1|1|9" "LinearAttention: .*output 1 dim 1"
+
+# --- rows with lengths of their own
+reject rows --check-proofs "set|states[0]|update|copied" "state 'past_key_values.0.key': rows: expected a node that writes rows that are fed, alone, found another"
+reject rows --check-proofs "set|bindings[attention_mask]|feed|caller" "binding 'attention_mask': rows: expected no axis that grows, found one"
+reject rows --check-proofs "set|model[0]|token_binding|none" "model 'model.onnx': rows: expected a decode signature whose tokens have as many rows, and a position, found none"
+reject rows --check-proofs "attr|@RMSNormalization#1|axis=0 epsilon=1e-06 stash_type=1" "node '.*RMSNormalization_node_13': rows: expected that each row keeps to itself and to its length, found one that works along the axis of the rows"
+# Of the first launch that appends: operand 5 of kv_append, the words that say which rows are fed.
+text_of rows
+first=$(sed -n 's/^launches\[.*append" arg=\([0-9]*\) .*/\1/p' "$WORK/rows.txt" | head -n 1)
+reject rows --check-proofs "set|args[$((first + 5))]|value|0x0" "launch '.*append': rows: expected the words of the rows among its arguments, found none, though it writes a state"
 
 # --- the audit: a kernel that reads a length from a launch argument, and other breaches
 audit() { reject optimum-plain-f32 --audit "$@"; }
