@@ -131,7 +131,8 @@ static void advance(Lower *l)
     if (rows) {
         kernel_inout(k, "RL", row_words(l, false));
         kernel_in(k, "RT", row_words(l, true));
-    } else kernel_dim(k, "STEP", l->c->position_step);
+    }
+    kernel_dim(k, "STEP", l->c->position_step);
     kernel_launch(k, 1, 1, 1, 32);
 }
 

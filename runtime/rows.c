@@ -1,8 +1,8 @@
 /* rows.c - rows of a batch with lengths of their own: feeding one, feeding each, setting one back.
  *
  * The last words of the extents table are, for each row, its length, then the tokens that it is fed in a step; 0: the row
- * rests. Word 0, the position, is the largest length of the rows that are fed: the launch advance sets it after a step, and
- * the host only when other rows are fed than in the step before. */
+ * rests. Word 0, the position, is the largest length of the rows that are fed, all of which get as many tokens in a step; the host
+ * writes it only when other rows are fed than in the step before. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -59,8 +59,6 @@ void plan_session_advance_rows(plan_session *s) {
         s->mirror[length_slot(s->p, r)] += fed;
         s->row_fed[r] = fed > 0;
     }
-    if (s->p->view.model->rows)
-        s->mirror[PLAN_SLOT_POSITION] = longest(s, true);
 }
 
 plan_status plan_session_set_back_rows(plan_session *s, int64_t position, bool all) {

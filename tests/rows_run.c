@@ -126,9 +126,14 @@ static void run(Check *c, const int64_t *lengths)
     for (int r = 0; r < c->rows; r++) set_back(c, r, 0);
 }
 
-/* One step of the last row beside full ones: no byte of theirs changes. States have the rows as their first axis. */
-static void step_beside_full(Check *c)
+/* One step of the last row beside others at POSITION that rest: no byte of theirs changes. States have the rows as their first axis. */
+static void step_alone(Check *c, int64_t position)
 {
+    int64_t ids[ROWS_LIMIT];
+    must(plan_session_set_position(c->s, position), "set_position");
+    must(plan_session_rewind_row(c->s, c->rows - 1, 4), "rewind_row");
+    for (int r = 0; r < c->rows; r++) ids[r] = r == c->rows - 1 ? position % 7 : PLAN_REST;
+    must(plan_session_set_tokens(c->s, ids, (size_t)c->rows), "set_tokens");
     const int count = plan_state_count(c->many);
     unsigned char **before = calloc((size_t)count, sizeof *before);
     plan_tensor t;
@@ -144,7 +149,7 @@ static void step_beside_full(Check *c)
             free(after ? before[i] : NULL);
             before[i] = bytes;
         }
-        if (!after) must(plan_session_replay(c->s, 1), "a step beside full rows");
+        if (!after) must(plan_session_replay(c->s, 1), "a step beside rows that rest");
     }
     for (int i = 0; i < count; i++) free(before[i]);
     free(before);
@@ -168,11 +173,9 @@ static void refusals(Check *c)
     ids[0] = -2;
     must_fail(plan_session_set_tokens(c->s, ids, (size_t)c->rows), PLAN_ERROR_RANGE, "token 0: expected 0 or more", "set_tokens");
     /* A row that is full stops a step that feeds it, and no other. */
-    must(plan_session_set_position(c->s, capacity), "set_position");
-    must(plan_session_rewind_row(c->s, c->rows - 1, 4), "rewind_row");
-    for (int r = 0; r < c->rows; r++) ids[r] = r == c->rows - 1 ? 1 : PLAN_REST;
-    must(plan_session_set_tokens(c->s, ids, (size_t)c->rows), "set_tokens");
-    step_beside_full(c);
+    step_alone(c, 5);
+    step_alone(c, capacity);
+    for (int r = 0; r < c->rows; r++) ids[r] = PLAN_REST;
     ids[0] = 1;
     must(plan_session_set_tokens(c->s, ids, (size_t)c->rows), "set_tokens");
     must_fail(plan_session_replay(c->s, 1), PLAN_ERROR_CAPACITY, "the state holds", "a step of a full row");
