@@ -128,13 +128,23 @@ static const SignatureSpec *spec_named(Compilation *c, const char *name)
     return NULL;
 }
 
+static bool set_rows(Compilation *c, Signature *s)
+{
+    const int64_t rows = c->options.rows, lo = c->batch ? s->lo[c->batch] : 1, hi = c->batch ? s->hi[c->batch] : 1;
+    set_range(s, c->batch, rows, rows);
+    if (lo == hi && (lo == 1 || lo == rows)) return true; /* 1: nothing was said of it */
+    diag_error(c, arena_text(&c->arena, "signature '%s'", s->name), "--rows %lld, but symbol '%s' is %lld..%lld; expected the same number",
+               (long long)rows, c->symbols[c->batch].name, (long long)lo, (long long)hi);
+    return false;
+}
+
 static bool add_box(Compilation *c, const char *name, int kind, int64_t lo, int64_t hi)
 {
     Signature *s = signature_add(c, name, kind);
     set_range(s, c->batch, 1, 1);
     set_range(s, c->sequence, lo, hi);
     if (!apply_ranges(c, s, spec_named(c, name))) return false;
-    if (c->options.rows) set_range(s, c->batch, c->options.rows, c->options.rows);
+    if (c->options.rows && !set_rows(c, s)) return false;
     if (c->sequence) { lo = s->lo[c->sequence]; hi = s->hi[c->sequence]; }
     int64_t capacity = c->capacity ? c->capacity : NO_LIMIT;
     if (kind != SIG_MAIN && (lo < 1 || hi > capacity || lo > hi)) {

@@ -69,8 +69,6 @@ static plan_status check_model(const plan_view *v, const plan_report *r) {
     if (m->rows && (m->capacity == 0 || m->slot_count < PLAN_SLOT_FIRST_FREE + 2 * (uint64_t)m->rows))
         return plan_view_fail(r, "model[0].rows: expected a capacity and two words of the extents table for each, found %" PRIu32
                               " and %" PRIu32 " words", m->rows, m->slot_count);
-    if (m->rows && !m->rewindable)
-        return plan_view_fail(r, "model[0].rows: expected state that may be set back, found other state");
     if (m->sampling && outside(v, PLAN_REGION_RING, 0, 8 * (uint64_t)PLAN_RING_TOKENS))
         return range_fault(v, r, "model", 0, "sampling", PLAN_REGION_RING, 0, 8 * (uint64_t)PLAN_RING_TOKENS);
     if (m->token_binding != PLAN_NONE && v->bindings[m->token_binding].kind != PLAN_BINDING_INPUT)
