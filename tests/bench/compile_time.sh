@@ -34,7 +34,7 @@ if [ "${1:-}" = --families ]; then
     for folder in "$MODELS"/families/*/; do
         name=$(basename "$folder")
         ln -sf "$folder/model.onnx" "$WORK/$name.onnx"
-        took=$(compile "${2:-host}" "$name") || { echo "$name: $(head -n 1 "$WORK/errors")"; exit 1; }
+        took=$(compile "${2:-host}" "$name") || { echo "$name: $(head -n 1 "$WORK/errors")" >&2; exit 1; }
         echo "$took $name"
     done | sort -n | awk '{ printf "%-28s %8.1f ms\n", $2, $1 / 1000 }'
     exit
