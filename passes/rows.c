@@ -165,9 +165,9 @@ static void check_node(Rows *r, const Node *n)
     if (!reason) reason = wrong_growth(r, n);
     if (!reason) reason = wrong_mixing(c, n);
     if (reason) refuse(c, n, reason);
-    bool keeps = n->op->facts & (OP_ZEROS | OP_VIEW);
-    const Value *y = n->output_count ? node_output(c, n, 0) : NULL;
-    if (keeps && y && n->inputs[0] && r->zeros[n->inputs[0]] && !(n->op->facts & OP_TAIL)) r->zeros[n->outputs[0]] = true;
+    const Value *x = n->input_count ? node_input(c, n, 0) : NULL, *y = n->output_count ? node_output(c, n, 0) : NULL;
+    bool keeps = (n->op->facts & (OP_ZEROS | OP_VIEW)) && !(n->op->facts & OP_TAIL);
+    if (x && y && keeps && r->zeros[n->inputs[0]] && dim_equal(c, growing_part(c, x), growing_part(c, y))) r->zeros[n->outputs[0]] = true;
 }
 
 /* ---- inputs, outputs, states */

@@ -86,6 +86,14 @@ static const plan_binding_record *fed(const rows *r, uint32_t value) {
     return NULL;
 }
 
+static poly growing_product(const rows *r, uint32_t value) {
+    const proof_value *v = &r->f->values[value];
+    poly product = poly_const(r->f->t, 1);
+    for (uint32_t k = 0; k < v->rank; k++)
+        if (poly_mentions(r->f->t, v->dims[k], r->position)) product = poly_mul(r->f->t, product, v->dims[k]);
+    return product;
+}
+
 /* What lies behind the end of each row is zeros: the fed mask, moved or cast. */
 static int ends_in_zeros(const rows *r, uint32_t value) {
     for (int hops = 0; value != PLAN_NONE && hops < 64; hops++) {
@@ -94,21 +102,15 @@ static int ends_in_zeros(const rows *r, uint32_t value) {
         if (!node) return b && b->feed == PLAN_FEED_ONES;
         const plan_graph_node_record *n = &r->v->graph_nodes[node - 1];
         const row_rule *rule = rule_of(r, n);
+        uint32_t from = input_of(r, n, 0);
         if (!rule || (rule->kind != MOVES && strcmp(rule->op, "Cast") != 0)) return 0;
-        value = input_of(r, n, 0);
+        if (from == PLAN_NONE || growing_product(r, from) != growing_product(r, value)) return 0;
+        value = from;
     }
     return 0;
 }
 
 /* --- growing axes --- */
-
-static poly growing_product(const rows *r, uint32_t value) {
-    const proof_value *v = &r->f->values[value];
-    poly product = poly_const(r->f->t, 1);
-    for (uint32_t k = 0; k < v->rank; k++)
-        if (poly_mentions(r->f->t, v->dims[k], r->position)) product = poly_mul(r->f->t, product, v->dims[k]);
-    return product;
-}
 
 /* Element I of a list that a node is given; 0: not known. */
 static poly listed(const rows *r, const plan_graph_node_record *n, uint32_t input, uint32_t i) {
