@@ -45,7 +45,7 @@ refused() {
     fi
 }
 
-for name in genai-int4-cpu mobius-default-f16; do equal "$SRC/models/bytes/$name" 512 2e-2 1 17 300; done
+for name in genai-int4-cpu genai-int4 mobius-default-f16; do equal "$SRC/models/bytes/$name" 512 2e-2 1 17 300; done
 refused "$SRC/models/bytes/optimum-plain-f32" "state 'past_key_values.0.key': rows cannot have lengths of their own: node '/model/layers.0/self_attn/Concat_5' writes it also for rows that rest"
 
 [ -n "$families" ] && [ -d "$families" ] || { skip families "MODELS names no folder with them"; finish; }

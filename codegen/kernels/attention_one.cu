@@ -9,7 +9,7 @@
  *   NORM_Q NORM_K   with weights QW, KW and EPSILON_Q, EPSILON_K; rounded to the type of Q
  *   HALF            rotated pairs, 0 none; COS SIN; POSITIONS, INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
- *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them */
+ *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests */
 #define LANES (D / 8)
 #define KEYS (32 / LANES) /* of a warp at a time */
 #define WARPS (KERNEL_BLOCK / 32)
@@ -36,6 +36,11 @@ KERNEL(KERNEL_BLOCK)
     const int active = (int)MIN(chunks, (idx)SPLITS);
     if (split >= active) return;
     const int owner = (chunks - 1) % SPLITS == split; /* of the chunk with the new row */
+#if ROWED
+    const int stores = owner && RT_LD(RT_OFF + batch);
+#else
+    const int stores = owner;
+#endif
 
     /* ---- the new row: a warp a head */
 #if HALF
@@ -96,8 +101,8 @@ KERNEL(KERNEL_BLOCK)
     for (int d = TID; d < 2 * D; d += KERNEL_BLOCK) {
         const float v = d < D ? (float)K_RND(fresh[d]) : (float)V_RND(fresh[d]);
         fresh[d] = v;
-        if (owner && d < D) K_ST(K_AT(batch, head, past, d), v);
-        if (owner && d >= D) V_ST(V_AT(batch, head, past, d - D), v);
+        if (stores && d < D) K_ST(K_AT(batch, head, past, d), v);
+        if (stores && d >= D) V_ST(V_AT(batch, head, past, d - D), v);
     }
     SYNC();
 

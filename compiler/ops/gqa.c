@@ -404,6 +404,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
     one_row_norms(l, k, n);
     prepare_rotary(l, k, n);
+    kernel_rows(k);
     kernel_text(k, "KTYPE", keys->present.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "D", p->head);
     kernel_int(k, "GROUP", group);
