@@ -9,7 +9,7 @@
  *   NORM_Q NORM_K   with weights QW, KW and EPSILON_Q, EPSILON_K; rounded to the type of Q
  *   HALF            rotated pairs, 0 none; COS SIN; POSITIONS, INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
- *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them */
+ *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests */
 #define LANES (D / 8)
 #define KEYS (32 / LANES) /* of a warp at a time */
 #define WARPS (KERNEL_BLOCK / 32)
@@ -131,10 +131,16 @@ KERNEL(KERNEL_BLOCK)
     }
     SYNC();
 #endif
+#if ROWED
+    const int stores = RT_LD(RT_OFF + batch) != 0;
+#else
+    const int stores = 1;
+#endif
     if (owner) {
         for (int d = TID; d < 2 * D; d += KERNEL_BLOCK) {
             const float x = d < D ? (float)K_RND(fresh[d]) : (float)V_RND(fresh[d]);
             fresh[d] = x;
+            if (!stores) continue;
             if (d < D) K_ST(K_AT(batch, head, past, d), x);
             else V_ST(V_AT(batch, head, past, d - D), x);
         }
