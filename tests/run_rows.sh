@@ -48,6 +48,19 @@ refused() {
 for name in genai-int4-cpu genai-int4 mobius-default-f16; do equal "$SRC/models/bytes/$name" 512 2e-2 1 17 300; done
 refused "$SRC/models/bytes/optimum-plain-f32" "state 'past_key_values.0.key': rows cannot have lengths of their own: node '/model/layers.0/self_attn/Concat_5' writes it also for rows that rest"
 
+# apart TEXT ARGUMENT...: what does not go with rows, by its text.
+apart() {
+    if "$GCC_PLAN" "$SRC/models/bytes/mobius-default-f16/model.onnx" --rows 3 --check --quiet "${@:2}" >"$WORK/out" 2>&1; then
+        fail "${*:2}" "expected a refusal"
+    elif grep -qF -- "$1" "$WORK/out"; then pass; else fail "${*:2}" "expected <$1>, found <$(head -n 1 "$WORK/out")>"; fi
+}
+apart "--sample greedy has one row, --rows several" --sample greedy
+apart "--sample draw has one row, --rows several" --sample draw
+apart "--check-lengths has one length, --rows one for each row" --check-lengths
+apart "--tune-candidates has one length, --rows one for each row" --tune-candidates
+echo "sample: draw" >"$WORK/draw.yaml"
+apart "model.onnx: sample: draw has one row, --rows several" --recipe "$WORK/draw.yaml"
+
 [ -n "$families" ] && [ -d "$families" ] || { skip families "MODELS names no folder with them"; finish; }
 # Caches that Attention appends to, GroupQueryAttention, TensorScatter; masks by comparison, by CumSum and Slice; experts; a cache that
 # layers share; learned positions; 4 bits.
