@@ -17,6 +17,7 @@ enum { KERNELS_PER_MODULE = 12, MAX_TARGETS = 32, MAX_THREADS = 64 };
 typedef struct Job {
     const char *target;
     int module;
+    bool linked;
     const Text *source;
     CodeResult result;
 } Job;
@@ -115,16 +116,27 @@ static void add_prelude(Text *source, bool host, bool emulate)
 
 static bool is_host(const char *target) { return strncmp(target, "host", 4) == 0; }
 
-static int module_count(const Compilation *c)
+/* Sets conditions of graph nodes: linking makes its module large and slow to load, so it has one of its own. */
+static bool is_linked(const KernelText *k) { return strcmp(k->template, "set_condition") == 0; }
+
+/* The module of each kernel; how many there are. The one that is linked, if any, is the last: *LINKED, otherwise -1. */
+static int place_kernels(const Compilation *c, int *module_of_kernel, int *linked)
 {
-    return (int)((c->kernel_count + KERNELS_PER_MODULE - 1) / KERNELS_PER_MODULE);
+    int plain = 0;
+    *linked = -1;
+    for (uint32_t k = 1; k <= c->kernel_count; k++)
+        if (!is_linked(&c->kernels[k])) module_of_kernel[k] = plain++ / KERNELS_PER_MODULE;
+    const int modules = (plain + KERNELS_PER_MODULE - 1) / KERNELS_PER_MODULE;
+    for (uint32_t k = 1; k <= c->kernel_count; k++)
+        if (is_linked(&c->kernels[k])) *linked = module_of_kernel[k] = modules;
+    return modules + (*linked >= 0);
 }
 
-static Text *make_sources(Compilation *c, bool host)
+static Text *make_sources(Compilation *c, bool host, int modules, const int *module_of_kernel)
 {
-    Text *sources = NEW_ARRAY(c, Text, module_count(c) + 1);
+    Text *sources = NEW_ARRAY(c, Text, modules + 1);
     for (uint32_t k = 1; k <= c->kernel_count; k++) {
-        Text *source = &sources[(k - 1) / KERNELS_PER_MODULE];
+        Text *source = &sources[module_of_kernel[k]];
         if (source->size == 0) add_prelude(source, host, c->options.emulate_gpu);
         add_kernel(source, &c->kernels[k]);
     }
@@ -140,7 +152,7 @@ static void *work(void *argument)
         pthread_mutex_unlock(&q->lock);
         if (!job) return NULL;
         if (is_host(job->target)) host_compile(job->source->data, job->source->size, &job->result);
-        else nvrtc_compile(job->target, job->source->data, job->source->size, &job->result);
+        else nvrtc_compile(job->target, job->source->data, job->linked, &job->result);
     }
 }
 
@@ -225,6 +237,16 @@ static bool parse_targets(Compilation *c, const char *text, const char **targets
     return good;
 }
 
+const char *codegen_without_conditions(Compilation *c, const char *targets)
+{
+    const char *names[MAX_TARGETS], *why = NULL;
+    int count = 0;
+    if (!parse_targets(c, targets ? targets : codegen_default_targets(), names, &count)) return NULL;
+    for (int t = 0; t < count; t++)
+        if (!is_host(names[t]) && !nvrtc_links(names[t], &why)) return arena_text(&c->arena, "target %s: %s", names[t], why);
+    return NULL;
+}
+
 static void free_sources(Text *sources, int count)
 {
     for (int i = 0; sources && i < count; i++) text_free(&sources[i]);
@@ -237,16 +259,16 @@ bool codegen_compile(Compilation *c, const char *targets, ModuleCode **out, int 
     *out = NULL;
     *count = 0;
     if (!parse_targets(c, targets ? targets : codegen_default_targets(), names, &target_count)) return false;
-    const int modules = module_count(c), job_count = modules * target_count;
+    int linked;
+    const int modules = place_kernels(c, module_of_kernel, &linked), job_count = modules * target_count;
     Job *jobs = NEW_ARRAY(c, Job, job_count + 1);
     Text *sources[2] = {NULL, NULL};
     for (int t = 0; t < target_count; t++) {
         const bool host = is_host(names[t]);
-        if (!sources[host]) sources[host] = make_sources(c, host);
+        if (!sources[host]) sources[host] = make_sources(c, host, modules, module_of_kernel);
         for (int m = 0; m < modules; m++)
-            jobs[t * modules + m] = (Job){.target = names[t], .module = m, .source = &sources[host][m]};
+            jobs[t * modules + m] = (Job){.target = names[t], .module = m, .linked = m == linked, .source = &sources[host][m]};
     }
-    for (uint32_t k = 1; k <= c->kernel_count; k++) module_of_kernel[k] = (int)(k - 1) / KERNELS_PER_MODULE;
     run_jobs(jobs, job_count, c->options.threads);
     const bool good = check_jobs(c, jobs, job_count);
     ModuleCode *made = take_results(c, jobs, job_count);

@@ -21,6 +21,9 @@ void host_compile(const char *source, size_t size, CodeResult *r);
 /* Without NVRTC in the build no target is known. */
 bool nvrtc_knows(const char *target);
 const char *nvrtc_known(void); /* ", ptx, sm_80, ...": for messages, lives for ever; "" without NVRTC */
-void nvrtc_compile(const char *target, const char *source, size_t size, CodeResult *r);
+/* LINKED: the source calls the device runtime, and is linked with it; for targets that nvrtc_links says yes to. */
+void nvrtc_compile(const char *target, const char *source, bool linked, CodeResult *r);
+/* Whether code for TARGET can be linked with the device runtime; else *WHY says why not. */
+bool nvrtc_links(const char *target, const char **why);
 
 #endif

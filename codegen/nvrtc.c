@@ -12,6 +12,9 @@
 #ifdef HAVE_NVRTC
 
 #include <nvrtc.h>
+#ifdef HAVE_NVJITLINK
+#include <nvJitLink.h>
+#endif
 
 #define PTX_ARCHITECTURE "compute_80"
 #define REINSTALL "reinstall NVRTC, or leave CUDA targets out"
@@ -78,23 +81,82 @@ static nvrtcResult take_code(nvrtcProgram program, bool ptx, CodeResult *r)
     return status;
 }
 
-void nvrtc_compile(const char *target, const char *source, size_t size, CodeResult *r)
+#ifdef HAVE_NVJITLINK
+
+bool nvrtc_links(const char *target, const char **why)
+{
+    *why = "PTX cannot be linked with the device runtime, which sets the conditions of graph nodes";
+    return strcmp(target, "ptx") != 0;
+}
+
+/* The error texts of the linker, of which LINK may have none. */
+static void report_link(nvJitLinkHandle link, nvJitLinkResult status, CodeResult *r)
+{
+    size_t size = 0;
+    char *log = NULL;
+    if (link && nvJitLinkGetErrorLogSize(link, &size) == NVJITLINK_SUCCESS && size > 0 && (log = calloc(size + 1, 1)) != NULL &&
+        nvJitLinkGetErrorLog(link, log) != NVJITLINK_SUCCESS)
+        log[0] = 0;
+    code_error(r, REINSTALL, "nvJitLink: error %d: %.3000s", (int)status, log ? log : "");
+    free(log);
+}
+
+/* The object in R becomes a cubin that has the device runtime in it. */
+static void link_code(const char *target, CodeResult *r)
+{
+    char architecture[64];
+    const char *options[] = {architecture};
+    nvJitLinkHandle link = NULL;
+    size_t size = 0;
+    char *bytes = NULL;
+    snprintf(architecture, sizeof architecture, "-arch=%s", target);
+    nvJitLinkResult status = nvJitLinkCreate(&link, (uint32_t)COUNT_OF(options), options);
+    if (status == NVJITLINK_SUCCESS) status = nvJitLinkAddData(link, NVJITLINK_INPUT_CUBIN, r->bytes, r->size, "module");
+    if (status == NVJITLINK_SUCCESS) status = nvJitLinkAddFile(link, NVJITLINK_INPUT_LIBRARY, CUDADEVRT);
+    if (status == NVJITLINK_SUCCESS) status = nvJitLinkComplete(link);
+    if (status == NVJITLINK_SUCCESS) status = nvJitLinkGetLinkedCubinSize(link, &size);
+    if (status == NVJITLINK_SUCCESS && (bytes = malloc(size + 1)) != NULL) status = nvJitLinkGetLinkedCubin(link, bytes);
+    free(r->bytes);
+    r->bytes = bytes;
+    r->size = size;
+    if (status != NVJITLINK_SUCCESS || !bytes) report_link(link, status, r);
+    if (link) nvJitLinkDestroy(&link);
+}
+
+#else
+
+bool nvrtc_links(const char *target, const char **why)
+{
+    (void)target;
+    *why = "gcc-plan was built without nvJitLink, which links the kernel that sets the conditions of graph nodes";
+    return false;
+}
+
+static void link_code(const char *target, CodeResult *r)
+{
+    (void)r;
+    fault("codegen", "a module for %s is to be linked in a build without nvJitLink", target);
+}
+
+#endif
+
+void nvrtc_compile(const char *target, const char *source, bool linked, CodeResult *r)
 {
     const bool ptx = strcmp(target, "ptx") == 0;
     char architecture[64];
     /* --fmad=false: a product and a sum round as the graph's nodes do; kernels ask for fma where they want it. */
-    const char *options[] = {architecture, "--std=c++17", "--fmad=false", "-default-device", "-w"};
+    const char *options[] = {architecture, "--std=c++17", "--fmad=false", "-default-device", "-w", "--relocatable-device-code=true"};
     nvrtcProgram program = NULL;
-    (void)size;
     snprintf(architecture, sizeof architecture, "--gpu-architecture=%s", ptx ? PTX_ARCHITECTURE : target);
     nvrtcResult status = nvrtcCreateProgram(&program, source, "module.cu", 0, NULL, NULL);
     if (status != NVRTC_SUCCESS) {
         code_error(r, REINSTALL, "NVRTC makes no program: %s", nvrtcGetErrorString(status));
         return;
     }
-    status = nvrtcCompileProgram(program, (int)COUNT_OF(options), options);
+    status = nvrtcCompileProgram(program, (int)COUNT_OF(options) - !linked, options);
     if (status == NVRTC_SUCCESS) status = take_code(program, ptx, r);
     if (status != NVRTC_SUCCESS) report_log(program, status, r);
+    else if (linked) link_code(target, r);
     nvrtcDestroyProgram(&program);
 }
 
@@ -108,10 +170,17 @@ bool nvrtc_knows(const char *target)
 
 const char *nvrtc_known(void) { return " (built without NVRTC)"; }
 
-void nvrtc_compile(const char *target, const char *source, size_t size, CodeResult *r)
+bool nvrtc_links(const char *target, const char **why)
+{
+    (void)target;
+    *why = "gcc-plan was built without NVRTC";
+    return false;
+}
+
+void nvrtc_compile(const char *target, const char *source, bool linked, CodeResult *r)
 {
     (void)source;
-    (void)size;
+    (void)linked;
     code_error(r, "configure with NVRTC", "target '%s' needs NVRTC, which this build has not", target);
 }
 

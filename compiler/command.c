@@ -11,7 +11,7 @@
 
 enum OptionId {
     OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_ROWS, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE,
-    OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_TUNING, OPT_CANDIDATES, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
+    OPT_CONDITIONS, OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_TUNING, OPT_CANDIDATES, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
     OPT_VERSION
 };
 typedef enum Takes { NOTHING, A_VALUE, MAYBE_A_VALUE } Takes; /* MAYBE: only as --name=VALUE */
@@ -30,6 +30,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--bind", OPT_BIND, A_VALUE, "INPUT=FILE.pb", "the input is a constant: the tensor of that file"},
     {"--weights", OPT_WEIGHTS, A_VALUE, "embed|reference", "weights in the plan, or in the model's files"},
     {"--sample", OPT_SAMPLE, A_VALUE, "greedy|draw|none", "choose the next token on the device"},
+    {"--conditions", OPT_CONDITIONS, A_VALUE, "node|seam", "how If and Loop on data are decided: in the graph, or by the host"},
     {"--require-single-segment", OPT_SINGLE, MAYBE_A_VALUE, "SIGNATURE", "fail when a signature has a seam"},
     {"--check-lengths", OPT_LENGTHS, NOTHING, NULL, "add decode steps of pinned length, for plan-run --check-growth"},
     {"--tuning", OPT_TUNING, A_VALUE, "FILE", "choices that plan-run --tune measured; without one a table serves"},
@@ -134,6 +135,7 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     Options *o = &c->options;
     const char *wrong = NULL;
     int64_t n = 0;
+    bool seam = false;
     switch (row->id) {
     case OPT_OUTPUT: o->output_path = value; break;
     case OPT_RECIPE: o->recipe_path = value; break;
@@ -150,6 +152,10 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     case OPT_BIND: return add_bind(c, value);
     case OPT_WEIGHTS: return choose(c, row->name, value, "embed", "reference", &o->weights_reference);
     case OPT_SAMPLE: return sample_from_name(value, &o->sample) ? NULL : arena_text(&c->arena, "%s: expected none, greedy or draw, found '%s'", row->name, value);
+    case OPT_CONDITIONS:
+        wrong = choose(c, row->name, value, "node", "seam", &seam);
+        o->conditions = seam ? CONDITIONS_SEAM : CONDITIONS_NODE;
+        return wrong;
     case OPT_DUMP: o->dump = value; break;
     case OPT_FROM_TEXT: out->from_text = value; break;
     case OPT_RUN: out->run = value; break;

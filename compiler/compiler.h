@@ -93,6 +93,7 @@ typedef struct Symbol {
     SymClass class;
     bool declared;     /* named or minted for a graph input's dim; false: minted by inference */
     int64_t lo, hi;    /* known range; lo >= 0; hi INT64_MAX when unbounded */
+    Dim bound;         /* class data: at most this too; 0 none */
     Dim equals;        /* eliminated: what it equals; 0 = free */
     uint32_t proof;    /* how that, or its class, was decided */
     int slot;          /* word of the extents table, -1 none */
@@ -118,6 +119,7 @@ typedef struct Data {      /* constant bytes, little endian, row major; types be
     uint64_t size;
     const char *file;      /* external file (relative to the model) or NULL when inside the model */
     uint64_t file_offset;  /* in that file, or in the model file when `mapped` */
+    uint32_t weights;      /* set by lower: its buffer; 0 none */
 } Data;
 
 typedef enum Feed { FEED_CALLER, FEED_TOKEN, FEED_ONES, FEED_POSITION, FEED_LENGTH, FEED_WRITE_INDEX } Feed;
@@ -145,7 +147,6 @@ struct Value {
     Feed feed;              /* graph inputs */
     uint32_t state;         /* state pair index + 1 when it is a pair's input or output */
     uint32_t proof;         /* chain behind its dims, for --why */
-    uint32_t weights;       /* set by lower: the buffer of `data` */
     uint32_t uses;          /* count of node inputs (and graph outputs) that name it */
 };
 
@@ -185,15 +186,28 @@ struct Node {
     uint32_t inplace;           /* set by alias: 1 + state pair that it writes in place, for each pair: bit mask by output */
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
     bool dead;                  /* nothing needs it */
-    uint32_t loop;              /* set by control: the loop that it enters, leaves, or is part of (innermost); 0 none */
+    uint32_t loop;              /* set by control: the loop or branches that it enters, leaves, or is part of (innermost); 0 none */
     const struct ScopeNames *scope; /* of a node that stood in a subgraph: what the outer names of its own subgraphs mean */
 };
 
-/* A loop that stays one after control: a LoopEnter node, its body, a LoopExit node, in this order in the main graph.
- * Enter: initial states, then scanned inputs -> iteration number, states, slices. Exit: new states, then one slice of
- * each scan output -> final states, scan outputs. */
+/* Control flow that stays after control, in the main graph.
+ * LOOP_DIM: a LoopEnter node, its body, a LoopExit node, in this order. Enter: initial states, then scanned inputs -> iteration
+ *   number, states, slices. Exit: new states, then one slice of each scan output -> final states, scan outputs.
+ * LOOP_WHILE: the same; the first state is a bool that says whether there is another iteration. The
+ *   iterations so far, and the extent of a state that grows, are symbols of class data, whose words the loop's launches keep.
+ * LOOP_IF: IfEnter (condition), the nodes of the first branch, IfElse, those of the second, IfExit: the outputs of the first
+ *   branch, then those of the second -> the outputs. */
+typedef enum LoopKind { LOOP_DIM, LOOP_WHILE, LOOP_IF } LoopKind;
+typedef struct LoopGrowth { Dim extent[MAX_RANK]; int axis; Dim step; } LoopGrowth;
 typedef struct Loop {
-    Dim trip;                    /* iterations */
+    LoopKind kind;
+    uint32_t outer;              /* the one that it stands in; 0 none */
+    Dim trip;                    /* iterations; LOOP_WHILE: the symbol that counts them */
+    Dim length;                  /* extent of what is scanned and stacked: all iterations */
+    Dim most;                    /* LOOP_WHILE: iterations at most; 0 no bound is known */
+    LoopGrowth **growth;         /* LOOP_WHILE, by state; NULL: keeps its shape. extent: symbols that stand for its dims before an
+                                  * iteration; axis: which grows by `step` in each, -1 none. IF: by output, when not NULL the
+                                  * symbols of dims that differ between the branches */
     int states, scan_inputs, scan_outputs;
     int input_axes[MAX_LOOP_SCANS], output_axes[MAX_LOOP_SCANS];
     bool input_reverse[MAX_LOOP_SCANS], output_reverse[MAX_LOOP_SCANS];
@@ -420,6 +434,7 @@ void kernel_text(Kernel *k, const char *name, const char *text);
 void kernel_key(Kernel *k, DType t);
 void kernel_bytes(Kernel *k, int64_t fixed, int64_t per_row); /* traffic, when not the sum of the operands */
 void kernel_label(Kernel *k, const char *label);              /* default: the node's name */
+void kernel_condition(Kernel *k, int block);                  /* the launch gets the handle of that block's condition, gp_condition */
 void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, int block);
 /* Grid for n elements at `block` threads with grid-stride loops: at most 4 blocks for each of 132 SMs. */
 int64_t grid_for(int64_t elements, int block);
@@ -433,7 +448,8 @@ void lower_pointwise(Lower *l, Node *n);
 int64_t tuning_choice(Lower *l, const char *key, const int64_t *candidates, int count, int64_t standard);
 
 /* ---- the compilation */
-typedef struct LaunchArg { bool literal; uint32_t buffer; int64_t offset; int64_t value; } LaunchArg; /* offset in bytes */
+/* offset in bytes; value: an iteration (literal), or a block whose condition the launch sets (condition) */
+typedef struct LaunchArg { bool literal, condition; uint32_t buffer; int64_t offset; int64_t value; } LaunchArg;
 typedef struct Access { uint32_t buffer; int mode; int64_t offset, bytes; } Access; /* mode 1 read, 2 write, 3 both */
 typedef struct Launch {
     uint32_t kernel;       /* in c->kernels */
@@ -471,6 +487,7 @@ typedef struct Options {
     bool check_lengths;         /* add signatures "decode@L": decode with the position pinned to L */
     const char *require_signature;
     int threads;                /* compile threads */
+    enum { CONDITIONS_AUTO, CONDITIONS_NODE, CONDITIONS_SEAM } conditions; /* how blocks that run on a condition are realised */
     int max_count; Range *max;  /* --max, --pin */
     int bind_count; Bind *binds; /* --bind */
 } Options;
@@ -503,6 +520,8 @@ struct Compilation {
     RegionSizes regions;
     uint32_t kernel_count, kernel_room; KernelText *kernels; /* 1-based */
     int signature_count; Signature *signatures;
+    bool condition_nodes;          /* set by lower: blocks are conditional nodes of graphs; else seams, for this reason */
+    int seam_reason; const char *seam_detail, *seam_remedy;
     struct Tuning *tuning;         /* NULL: nothing was read or asked */
     struct Diagnostics *diagnostics;
 };
@@ -537,5 +556,7 @@ typedef struct ModuleCode { const char *target; int module; const void *bytes; u
 /* Compiles all kernels for the named targets; modules in deterministic order. */
 bool codegen_compile(Compilation *c, const char *targets, ModuleCode **out, int *count, int *module_of_kernel);
 const char *codegen_default_targets(void);
+/* NULL when graphs of all these targets may have conditional nodes; else the first that may not, and why. */
+const char *codegen_without_conditions(Compilation *c, const char *targets);
 
 #endif

@@ -18,6 +18,7 @@ struct Kernel {
     const char *label;
     int64_t bytes_fixed, bytes_row;
     bool bytes_given;
+    int condition; /* block whose condition it sets; -1 none */
 };
 
 Lower *kernel_lower(Kernel *k) { return k->l; }
@@ -88,6 +89,7 @@ Kernel *kernel_begin(Lower *l, const Node *n, const char *template)
     k->l = l;
     k->template = template;
     k->label = n ? n->name : template;
+    k->condition = -1;
     return k;
 }
 
@@ -164,6 +166,8 @@ void kernel_float(Kernel *k, const char *name, double v)
 void kernel_dim(Kernel *k, const char *name, Dim d) { macro(k, name, "", lower_c(k->l, d)); }
 void kernel_text(Kernel *k, const char *name, const char *text) { macro(k, name, "", text); }
 void kernel_label(Kernel *k, const char *label) { k->label = label; }
+
+void kernel_condition(Kernel *k, int block) { k->condition = block; }
 
 void kernel_key(Kernel *k, DType t)
 {
@@ -269,6 +273,11 @@ static void parameters(Kernel *k, uint64_t slots)
         text_add(&unpack, "%s(idx)gp_args[%d]", words ? ", " : "", words);
         words++;
     }
+    if (k->condition >= 0) {
+        text_add(&k->macros, "%sconst gp_u64 gp_condition", words ? ", " : "");
+        text_add(&unpack, "%s(gp_u64)gp_args[%d]", words ? ", " : "", words);
+        words++;
+    }
     if (slots) {
         text_add(&k->macros, "%sconst long long *E", words ? ", " : "");
         text_add(&unpack, "%s(const long long *)gp_args[%d]", words ? ", " : "", words);
@@ -308,7 +317,7 @@ static uint32_t intern_kernel(Kernel *k, int block)
 static void fill_launch(Kernel *k, Launch *launch, bool extents)
 {
     Lower *l = k->l;
-    launch->arg_count = k->operand_count + l->guarded + extents;
+    launch->arg_count = k->operand_count + l->guarded + (k->condition >= 0) + extents;
     launch->args = NEW_ARRAY(l->c, LaunchArg, launch->arg_count + 1);
     launch->accesses = NEW_ARRAY(l->c, Access, launch->arg_count + 1);
     launch->access_count = k->operand_count + extents;
@@ -317,13 +326,14 @@ static void fill_launch(Kernel *k, Launch *launch, bool extents)
         int64_t offset = 0;
         if (offset_in_argument(l, &o->view, &offset)) offset = offset * dtype_bits(o->view.store) / 8;
         else offset = 0;
-        launch->args[i] = (LaunchArg){ false, o->view.buffer, offset, 0 };
+        launch->args[i] = (LaunchArg){ .buffer = o->view.buffer, .offset = offset };
         launch->accesses[i] = view_access(l, &o->view, o->mode);
     }
     if (l->guarded) launch->args[k->operand_count] = (LaunchArg){ .literal = true, .value = l->guard_iteration };
+    if (k->condition >= 0) launch->args[k->operand_count + l->guarded] = (LaunchArg){ .condition = true, .value = k->condition };
     if (!extents) return;
     uint32_t b = extents_buffer(l->c);
-    launch->args[launch->arg_count - 1] = (LaunchArg){ false, b, 0, 0 };
+    launch->args[launch->arg_count - 1] = (LaunchArg){ .buffer = b };
     launch->accesses[k->operand_count] = (Access){ b, 1, 0, 8 * (int64_t)slot_count(l->c) };
 }
 
@@ -353,7 +363,7 @@ void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, in
     text_add(&k->macros, "#define KERNEL_BLOCK %d\n", block);
     count_traffic(k);
     uint32_t kernel = intern_kernel(k, block);
-    k->l->c->kernels[kernel].arg_count = k->operand_count + k->l->guarded + (slots != 0);
+    k->l->c->kernels[kernel].arg_count = k->operand_count + k->l->guarded + (k->condition >= 0) + (slots != 0);
     Launch *launch = launch_new(k->l);
     launch->kernel = kernel;
     launch->grid[0] = grid_x;

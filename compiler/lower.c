@@ -164,11 +164,11 @@ void lower_set_view(Lower *l, const Node *n, int i, View v)
 static View weight_view(Lower *l, uint32_t index)
 {
     Value *v = &l->c->graph.values[index];
-    if (!v->weights) {
-        v->weights = buffer_new(l->c, v->name, REGION_WEIGHTS, (int64_t)v->data->size, 0);
-        l->c->buffers[v->weights].data = v->data;
+    if (!v->data->weights) { /* a constant that subgraphs see has many values, but one place */
+        v->data->weights = buffer_new(l->c, v->name, REGION_WEIGHTS, (int64_t)v->data->size, 0);
+        l->c->buffers[v->data->weights].data = v->data;
     }
-    return view_dense_new(l, v->weights, v->dtype, v->rank, v->dims);
+    return view_dense_new(l, v->data->weights, v->dtype, v->rank, v->dims);
 }
 
 static bool nothing_in(Lower *l, const Value *v)

@@ -11,6 +11,16 @@ typedef struct NodeFate { Realised how; int launch; const char *detail; } NodeFa
 
 typedef struct Edge { uint32_t from, to; } Edge;
 typedef struct Segment { int first, count; } Segment; /* launches of one graph */
+/* A run of launches that a condition decides on, in the order of their begin, outer first; see FORMAT.md. */
+typedef enum BlockKind { BLOCK_IF, BLOCK_ELSE, BLOCK_WHILE } BlockKind;
+typedef struct Block {
+    BlockKind kind;
+    uint32_t word;           /* buffer of the arena whose first byte is the condition */
+    int first, count;        /* launches */
+    int seam;                /* in seams; -1: a conditional node */
+    uint32_t node;
+} Block;
+typedef struct Seam { uint32_t node; int reason; const char *detail, *remedy; } Seam; /* reason: enum plan_seam_reason */
 
 struct Lower {
     Compilation *c;
@@ -31,6 +41,8 @@ struct Lower {
     uint32_t dim_room; Dim *dims; /* memo of lower_dim */
     int edge_count; Edge *edges;
     int segment_count; Segment *segments;
+    int block_count, block_room; Block *blocks;
+    int seam_count, seam_room; Seam *seams;
     int64_t arena_bytes, arena_lower_bound;
     int64_t metadata_offset, metadata_bytes;
     uint64_t fingerprint;
@@ -55,7 +67,28 @@ int row_axis(Compilation *c, const Value *v); /* passes/rows.c: the axis of a fe
 const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
 void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
 void lower_node(Lower *l, uint32_t node);             /* passes/lower.c */
-uint32_t lower_loop(Lower *l, uint32_t enter);        /* passes/lower_loop.c */
+void lower_range(Lower *l, uint32_t first, uint32_t end); /* nodes first to end - 1, and what they enter */
+uint32_t lower_control(Lower *l, uint32_t enter);     /* all from a LoopEnter or IfEnter to its exit, whose index it gives */
+uint32_t control_exit(Compilation *c, uint32_t enter);
+/* passes/lower_loop.c, lower_while.c, lower_if.c: the same, by kind of Loop. */
+void lower_loop(Lower *l, uint32_t enter, uint32_t leave);
+void lower_while(Lower *l, uint32_t enter, uint32_t leave);
+void lower_if(Lower *l, uint32_t enter, uint32_t leave);
+/* passes/lower_block.c. */
+void conditions_choose(Compilation *c);               /* nodes or seams; notes why */
+View block_word(Lower *l, const char *name);          /* a byte for a condition */
+/* The launches until block_end run on the condition in WORD. NODE: whose they are. How deep blocks may be nested is a limit. */
+int block_begin(Lower *l, BlockKind kind, View word, uint32_t node);
+void block_end(Lower *l, int block);                  /* WHILE: after the launches that set WORD anew */
+/* The word of the symbol of class data that a dim is made of; false: it has none, since it can only be one value. */
+bool extent_view(Lower *l, Dim counted, int rank, View *word);
+void set_extent(Lower *l, Dim counted, Dim value);    /* a launch that writes that word */
+View view_slice(Lower *l, const View *whole, int axis, Dim index); /* one index along an axis: the view without that axis */
+void carry_states(Lower *l, const Node *leave, int states, const View *places); /* inputs of LEAVE become what lies in PLACES */
+bool made_between(Compilation *c, uint32_t value, uint32_t first, uint32_t end); /* by nodes first to end - 1, in each run */
+/* What a block materialises holds inside it only: the views of before are kept, and restored (and freed) behind it. */
+View *views_keep(Lower *l);
+void views_restore(Lower *l, View *kept);
 void lower_sample(Lower *l, const Lower *decode);     /* passes/lower_sample.c; DECODE: whose token input takes the token */
 
 /* Initial bytes of table buffers in region metadata; weights have Buffer.data. */

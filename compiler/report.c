@@ -2,6 +2,7 @@
  * late passes leave the figures that only they know. */
 #include "report.h"
 #include "lower.h"
+#include "schema.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -229,6 +230,8 @@ static void print_signatures(FILE *out)
             continue;
         fprintf(out, "%-10s  %d segment%s, %d launch%s, %d seam%s\n", s->name, s->segments, plural(s->segments), s->launches,
                 s->launches == 1 ? "" : "es", s->seam_count, plural(s->seam_count));
+        if (s->if_nodes + s->while_nodes)
+            fprintf(out, "%12s%d IF node%s, %d WHILE node%s\n", "", s->if_nodes, plural(s->if_nodes), s->while_nodes, plural(s->while_nodes));
         if (s->seams)
             fputs(s->seams, out);
     }
@@ -262,6 +265,25 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static const char *seams_text(Compilation *c, const Lower *l)
+{
+    Text t = {0};
+    for (int i = 0; i < l->seam_count; i++) {
+        const Seam *s = &l->seams[i];
+        text_add(&t, "  seam %d at node '%s': %s: %s\n         remedy: %s\n", i + 1, c->graph.nodes[s->node].name,
+                 plan_seam_reason_text((uint32_t)s->reason), s->detail, s->remedy);
+    }
+    const char *text = t.data ? arena_copy(&c->arena, t.data) : NULL;
+    text_free(&t);
+    return text;
+}
+
+static void count_blocks(const Lower *l, SignatureReport *r)
+{
+    for (int i = 0; l && i < l->block_count; i++)
+        if (l->blocks[i].seam < 0) ++*(l->blocks[i].kind == BLOCK_WHILE ? &r->while_nodes : &r->if_nodes);
+}
+
 void report_fill(Compilation *c)
 {
     const RegionSizes *r = &c->regions;
@@ -278,6 +300,9 @@ void report_fill(Compilation *c)
         report.signatures[i].name = c->signatures[i].name;
         report.signatures[i].launches = l ? l->launch_count : 0;
         report.signatures[i].segments = l ? l->segment_count : 0;
+        report.signatures[i].seam_count = l ? l->seam_count : 0;
+        report.signatures[i].seams = l ? seams_text(c, l) : NULL;
+        count_blocks(l, &report.signatures[i]);
         if (l && l->arena_lower_bound > report.arena_lower)
             report.arena_lower = l->arena_lower_bound;
     }
@@ -312,9 +337,9 @@ bool report_single_segment(Compilation *c, const char *name, FILE *out)
         if (name && strcmp(s->name, name) != 0)
             continue;
         found = true;
-        if (s->segments <= 1)
+        if (s->segments <= 1 && !s->seam_count)
             continue;
-        fprintf(out, "%s: %s has %d segments\n%s", c->file, s->name, s->segments, s->seams ? s->seams : "");
+        fprintf(out, "%s: %s has %d segment%s\n%s", c->file, s->name, s->segments, plural(s->segments), s->seams ? s->seams : "");
         good = false;
     }
     if (name && !found) {
@@ -389,7 +414,8 @@ static void json_signatures(FILE *out)
         const SignatureReport *s = &report.signatures[i];
         fprintf(out, "%s\n    {\"name\": ", i ? "," : "");
         json_string(out, s->name);
-        fprintf(out, ", \"segments\": %d, \"launches\": %d, \"seams\": %d}", s->segments, s->launches, s->seam_count);
+        fprintf(out, ", \"segments\": %d, \"launches\": %d, \"seams\": %d, \"if_nodes\": %d, \"while_nodes\": %d}", s->segments, s->launches, s->seam_count,
+                s->if_nodes, s->while_nodes);
     }
     fputs("]", out);
 }

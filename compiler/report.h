@@ -25,6 +25,7 @@ const char *node_place(Compilation *c, const Node *n);
 typedef struct SignatureReport {
     const char *name;
     int segments, launches;
+    int if_nodes, while_nodes; /* of its graphs */
     const char *seams; /* whole lines, indented; NULL: none */
     int seam_count;
 } SignatureReport;

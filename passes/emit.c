@@ -18,8 +18,8 @@ static void emit_launch(Emitter *e, const Launch *launch)
                              .bytes_fixed = (uint64_t)launch->bytes_fixed, .bytes_row = (uint64_t)launch->bytes_row };
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *a = &launch->args[i];
-        plan_arg_record arg = { .kind = PLAN_ARG_ITERATION, .value = (uint64_t)a->value };
-        if (!a->literal) arg = (plan_arg_record){ .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
+        plan_arg_record arg = { .kind = a->condition ? PLAN_ARG_CONDITION : PLAN_ARG_ITERATION, .value = (uint64_t)a->value };
+        if (!a->literal && !a->condition) arg = (plan_arg_record){ .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
         plan_writer_add(e->w, PLAN_SECTION_ARGS, &arg);
     }
     for (int i = 0; i < launch->access_count; i++) {
@@ -53,6 +53,27 @@ static void emit_step(Emitter *e, const Signature *s, plan_signature_record *r)
     r->step_count = 1;
 }
 
+static void emit_blocks(Emitter *e, const Lower *l, plan_signature_record *r)
+{
+    r->seam = plan_writer_count(e->w, PLAN_SECTION_SEAMS);
+    r->seam_count = (uint32_t)l->seam_count;
+    for (int i = 0; i < l->seam_count; i++) {
+        const Seam *s = &l->seams[i];
+        plan_seam_record seam = { plan_writer_string(e->w, e->c->graph.nodes[s->node].name), (uint32_t)s->reason,
+                                  plan_writer_string(e->w, s->detail), plan_writer_string(e->w, s->remedy) };
+        plan_writer_add(e->w, PLAN_SECTION_SEAMS, &seam);
+    }
+    r->block = plan_writer_count(e->w, PLAN_SECTION_BLOCKS);
+    r->block_count = (uint32_t)l->block_count;
+    for (int i = 0; i < l->block_count; i++) {
+        const Block *b = &l->blocks[i];
+        plan_block_record block = { .kind = (uint32_t)b->kind, .node = plan_writer_string(e->w, e->c->graph.nodes[b->node].name),
+                                    .launch = (uint32_t)b->first, .launch_count = (uint32_t)b->count,
+                                    .seam = b->seam < 0 ? PLAN_NONE : r->seam + (uint32_t)b->seam, .offset = place(e, b->word, 0) };
+        plan_writer_add(e->w, PLAN_SECTION_BLOCKS, &block);
+    }
+}
+
 static void emit_signature(Emitter *e, const Signature *s)
 {
     const Lower *l = s->lower;
@@ -70,7 +91,7 @@ static void emit_signature(Emitter *e, const Signature *s)
         plan_segment_record segment = { (uint32_t)l->segments[i].first, (uint32_t)l->segments[i].count };
         plan_writer_add(e->w, PLAN_SECTION_SEGMENTS, &segment);
     }
-    r.seam = plan_writer_count(e->w, PLAN_SECTION_SEAMS);
+    emit_blocks(e, l, &r);
     r.edge = plan_writer_count(e->w, PLAN_SECTION_EDGES);
     r.edge_count = (uint32_t)l->edge_count;
     for (int i = 0; i < l->edge_count; i++) {
@@ -192,11 +213,12 @@ static void emit_model(Emitter *e)
     const Options *o = &c->options;
     uint32_t logits = logits_output(c), token = token_input(c);
     const char *main_name = c->signatures[1].name;
-    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s targets=%s weights=%s%s%s%s%s%s", (long long)c->capacity,
+    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s targets=%s weights=%s%s%s%s%s%s%s", (long long)c->capacity,
                                      sample_name(o->sample), report.targets, o->weights_reference ? "reference" : "embed",
                                      o->check_lengths ? " check-lengths" : "", o->emulate_gpu ? " emulate-gpu" : "",
                                      o->tune_candidates ? " tune-candidates" : "", tuning_option(c),
-                                     o->rows ? arena_text(&c->arena, " rows=%lld", (long long)o->rows) : "");
+                                     o->rows ? arena_text(&c->arena, " rows=%lld", (long long)o->rows) : "",
+                                     o->conditions == CONDITIONS_SEAM ? " conditions=seam" : "");
     plan_model_record r = { .name = plan_writer_string(e->w, c->file), .compiler = plan_writer_string(e->w, "gcc-plan 0.1.0"),
                             .options = plan_writer_string(e->w, options),
                             .architecture = plan_writer_string(e->w, arena_text(&c->arena, "%s, %u nodes", c->pair_count ? "decoder" : "network", c->graph.node_count)),

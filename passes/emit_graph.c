@@ -112,6 +112,15 @@ static void add_axes(Text *t, const char *name, const int *axes, int count)
     for (int i = 0; i < count; i++) text_add(t, "%s%d", i ? "," : "", axes[i]);
 }
 
+/* The axis along which each state grows, -1 for those that keep their shape; only when one does. */
+static void add_growth(Text *t, const Loop *loop)
+{
+    bool any = false;
+    for (int i = 0; i < loop->states; i++) any |= loop->growth[i] && loop->growth[i]->axis >= 0;
+    for (int i = 0; any && i < loop->states; i++)
+        text_add(t, "%s%d", i ? "," : " growing_axes=", loop->growth[i] ? loop->growth[i]->axis : -1);
+}
+
 static void put_attributes(GraphEmitter *g, const Node *n, plan_graph_node_record *r)
 {
     Text t = { 0 };
@@ -124,6 +133,7 @@ static void put_attributes(GraphEmitter *g, const Node *n, plan_graph_node_recor
         text_add(&t, "%sloop=%u states=%d", t.size ? " " : "", n->loop, loop->states);
         add_axes(&t, "input_axes", loop->input_axes, loop->scan_inputs);
         add_axes(&t, "output_axes", loop->output_axes, loop->scan_outputs);
+        if (loop->kind == LOOP_WHILE) add_growth(&t, loop);
     }
     r->attributes = t.size ? string(g, t.data) : 0;
     text_free(&t);

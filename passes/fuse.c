@@ -7,7 +7,12 @@
 
 enum { MAX_LEAVES = 16, MAX_FUSED = 24 };
 
-static const OpRow *loop_enter_row(void) { return op_find("gcc-plan", "LoopEnter", 1); }
+/* Nodes that open a loop, a branch or its alternative: nothing reads what some of them make. */
+static bool opens(const Node *n)
+{
+    return n->loop && (n->op == op_find("gcc-plan", "LoopEnter", 1) || n->op == op_find("gcc-plan", "IfEnter", 1) ||
+                       n->op == op_find("gcc-plan", "IfElse", 1));
+}
 
 static bool needs_launch(Compilation *c, const Node *n)
 {
@@ -27,7 +32,7 @@ static void mark_needed(Compilation *c)
     for (uint32_t i = 0; i < g->output_count; i++) g->values[g->outputs[i]].uses++;
     for (uint32_t i = g->node_count; i >= 1; i--) {
         Node *n = &g->nodes[i];
-        n->dead = !needs_launch(c, n) && !(n->loop && n->op->shape == loop_enter_row()->shape && c->loops[n->loop].needed);
+        n->dead = !needs_launch(c, n) && !(opens(n) && c->loops[n->loop].needed);
         if (n->loop && !n->dead) c->loops[n->loop].needed = true;
         for (int k = 0; k < n->input_count && !n->dead; k++)
             if (n->inputs[k]) g->values[n->inputs[k]].uses++;

@@ -169,9 +169,27 @@ void infer_survey(Compilation *c, const bool *good)
     }
 }
 
-bool pass_infer(Compilation *c)
+static bool pin(Compilation *c, const Range *list, int count)
 {
     bool good = true;
+    for (int i = 0; i < count; i++) {
+        Sym s = list[i].lo == list[i].hi ? sym_find(c, list[i].symbol) : 0;
+        if (s) good &= dim_equate(c, NULL, "pinned", dim_symbol(c, s), dim_const(c, list[i].lo));
+    }
+    return good;
+}
+
+/* Where a model has control flow, what is pinned for all signatures is known before: it may pick branches and count iterations. */
+static bool apply_pins(Compilation *c)
+{
+    bool control = false;
+    for (uint32_t i = 1; i <= c->graph.node_count; i++) control |= (c->graph.nodes[i].op->facts & OP_CONTROL) != 0;
+    return !control || (pin(c, c->recipe.ranges, c->recipe.range_count) && pin(c, c->options.max, c->options.max_count));
+}
+
+bool pass_infer(Compilation *c)
+{
+    bool good = apply_pins(c);
     const Declared *declared = take_declared(c);
     rank_symbols(c);
     count_uses(c);

@@ -55,15 +55,45 @@ void lower_node(Lower *l, uint32_t i)
     else lower_pointwise(l, n);
 }
 
+static bool is_named(const Node *n, const char *op) { return !strcmp(n->domain, "gcc-plan") && !strcmp(n->op_type, op); }
+
+uint32_t control_exit(Compilation *c, uint32_t enter)
+{
+    const Node *nodes = c->graph.nodes;
+    const char *name = c->loops[nodes[enter].loop].kind == LOOP_IF ? "IfExit" : "LoopExit";
+    uint32_t i = enter + 1;
+    while (nodes[i].loop != nodes[enter].loop || !is_named(&nodes[i], name)) i++;
+    return i;
+}
+
+uint32_t lower_control(Lower *l, uint32_t enter)
+{
+    Compilation *c = l->c;
+    uint32_t leave = control_exit(c, enter);
+    const Loop *loop = &c->loops[c->graph.nodes[enter].loop];
+    if (!loop->needed)
+        for (uint32_t i = enter; i <= leave; i++) lower_node(l, i); /* to say so */
+    else if (loop->kind == LOOP_IF) lower_if(l, enter, leave);
+    else if (loop->kind == LOOP_WHILE) lower_while(l, enter, leave);
+    else lower_loop(l, enter, leave);
+    return leave;
+}
+
 /* Constant nodes of a loop's body are lowered like any other when loading; the rest with the loop. After an error the values
  * behind it are missing, so nothing more is lowered. */
+void lower_range(Lower *l, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end && !diag_failed(l->c); i++) {
+        const Node *n = &l->c->graph.nodes[i];
+        bool enters = is_named(n, "LoopEnter") || is_named(n, "IfEnter");
+        if (!enters || l->signature->kind == SIG_LOAD) lower_node(l, i);
+        else i = lower_control(l, i);
+    }
+}
+
 static void lower_nodes(Lower *l)
 {
-    for (uint32_t i = 1; i <= l->c->graph.node_count && !diag_failed(l->c); i++) {
-        bool enters = l->c->graph.nodes[i].loop && !l->c->graph.nodes[i].constant;
-        if (!enters || l->signature->kind == SIG_LOAD) lower_node(l, i);
-        else i = lower_loop(l, i);
-    }
+    lower_range(l, 1, l->c->graph.node_count + 1);
     l->node = 0;
 }
 
@@ -179,6 +209,8 @@ static bool lower_trials(Compilation *c, const Lower *load)
 bool pass_lower(Compilation *c)
 {
     extents_buffer(c);
+    conditions_choose(c);
+    if (diag_failed(c)) return false;
     for (int i = 0; i < c->pair_count; i++) state_buffer(c, i);
     Lower *load = lower_new(c, 0);
     lower_nodes(load);

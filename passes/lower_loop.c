@@ -20,19 +20,6 @@ typedef struct LoopFrame {
 
 static Node *node_at(LoopFrame *f, uint32_t i) { return &f->l->c->graph.nodes[i]; }
 
-/* One index along an axis: the view without that axis. */
-static View slice(LoopFrame *f, const View *whole, int axis, Dim index)
-{
-    View v = *whole;
-    v.offset = dim_add(f->l->c, v.offset, dim_scale(f->l->c, index, v.stride[axis]));
-    v.rank--;
-    for (int k = axis; k < v.rank; k++) {
-        v.dims[k] = v.dims[k + 1];
-        v.stride[k] = v.stride[k + 1];
-    }
-    return v;
-}
-
 static Dim place(LoopFrame *f, bool reverse, int64_t iteration)
 {
     Compilation *c = f->l->c;
@@ -105,14 +92,7 @@ static void bind_inputs(LoopFrame *f, int64_t iteration)
     for (int i = 0; i < f->loop->states; i++) f->l->views[enter->outputs[1 + i]] = f->carried[i];
     for (int i = 0; i < f->loop->scan_inputs; i++)
         f->l->views[enter->outputs[1 + f->loop->states + i]] =
-            slice(f, &f->scanned[i], f->loop->input_axes[i], place(f, f->loop->input_reverse[i], iteration));
-}
-
-/* A value that the body makes anew can be made where the scan output wants it. */
-static bool made_inside(LoopFrame *f, uint32_t value)
-{
-    uint32_t p = f->l->c->graph.values[value].producer;
-    return p > f->enter && p < f->leave && !node_at(f, p)->constant;
+            view_slice(f->l, &f->scanned[i], f->loop->input_axes[i], place(f, f->loop->input_reverse[i], iteration));
 }
 
 static void write_scans(LoopFrame *f, int64_t iteration, bool before)
@@ -122,11 +102,11 @@ static void write_scans(LoopFrame *f, int64_t iteration, bool before)
     for (int i = 0; i < f->loop->scan_outputs; i++) {
         if (!f->stacked[i].buffer) continue;
         uint32_t value = leave->inputs[f->loop->states + i];
-        View row = slice(f, &f->stacked[i], output_axis(f, i), place(f, f->loop->output_reverse[i], iteration));
+        View row = view_slice(l, &f->stacked[i], output_axis(f, i), place(f, f->loop->output_reverse[i], iteration));
         bool twice = false; /* the same value may be stacked twice: only one of them is made in place */
         for (int k = 0; k < i; k++) twice |= leave->inputs[f->loop->states + k] == value;
         if (before) {
-            if (made_inside(f, value) && !twice) l->views[value] = row;
+            if (made_between(l->c, value, f->enter + 1, f->leave) && !twice) l->views[value] = row;
             continue;
         }
         View made = lower_value(l, value);
@@ -134,27 +114,12 @@ static void write_scans(LoopFrame *f, int64_t iteration, bool before)
     }
 }
 
-static bool lies_in(const View *v, const View *whole) { return v->buffer == whole->buffer; }
-
-/* New states go to their places; one that is still in another's place moves aside first. */
 static void carry(LoopFrame *f)
 {
     Lower *l = f->l;
     Node *leave = node_at(f, f->leave);
-    View fresh[MAX_LOOP_STATES];
-    for (int i = 0; i < f->loop->states; i++) {
-        fresh[i] = lower_value(l, leave->inputs[i]);
-        for (int k = 0; f->ranged && k < f->loop->states; k++) {
-            if (k == i || !lies_in(&fresh[i], &f->carried[k])) continue;
-            View aside = lower_temporary(l, leave->name, fresh[i].store, fresh[i].rank, fresh[i].dims);
-            lower_copy(l, leave, fresh[i], aside, leave->name);
-            fresh[i] = aside;
-        }
-    }
-    for (int i = 0; i < f->loop->states; i++) {
-        if (!f->ranged) f->carried[i] = fresh[i];
-        else if (!lies_in(&fresh[i], &f->carried[i])) lower_copy(l, leave, fresh[i], f->carried[i], leave->name);
-    }
+    if (f->ranged) carry_states(l, leave, f->loop->states, f->carried);
+    for (int i = 0; i < f->loop->states && !f->ranged; i++) f->carried[i] = lower_value(l, leave->inputs[i]);
 }
 
 static void iterate(LoopFrame *f, int64_t iteration)
@@ -166,19 +131,17 @@ static void iterate(LoopFrame *f, int64_t iteration)
     l->guard_trip = f->trip;
     l->guard_iteration = iteration;
     write_scans(f, iteration, true);
-    for (uint32_t i = f->enter + 1; i < f->leave; i++) lower_node(l, i);
+    lower_range(l, f->enter + 1, f->leave);
+    if (diag_failed(l->c)) return;
     write_scans(f, iteration, false);
     carry(f);
     l->guarded = false;
 }
 
-/* Lowers all from the LoopEnter node on; the index of its LoopExit. */
-uint32_t lower_loop(Lower *l, uint32_t enter)
+void lower_loop(Lower *l, uint32_t enter, uint32_t leave)
 {
     Compilation *c = l->c;
-    LoopFrame f = { .l = l, .loop = &c->loops[c->graph.nodes[enter].loop], .enter = enter, .leave = enter + 1 };
-    while (node_at(&f, f.leave)->loop == node_at(&f, enter)->loop && node_at(&f, f.leave)->op->lower != node_at(&f, enter)->op->lower) f.leave++;
-    if (!f.loop->needed) return f.leave;
+    LoopFrame f = { .l = l, .loop = &c->loops[c->graph.nodes[enter].loop], .enter = enter, .leave = leave };
     f.trip = lower_dim(l, f.loop->trip);
     f.ranged = !dim_is_const(c, f.trip, NULL);
     f.carried = NEW_ARRAY(c, View, f.loop->states + 1);
@@ -187,17 +150,17 @@ uint32_t lower_loop(Lower *l, uint32_t enter)
     int64_t trips = lower_upper(l, f.trip);
     if (trips * (f.leave - enter) > MAX_LOOP_LAUNCHES) {
         node_error(c, node_at(&f, enter), "its loop of up to %lld iterations, unrolled, is too long for one graph", (long long)trips);
-        return f.leave;
+        return;
     }
     if (f.loop->states > MAX_LOOP_STATES) {
         node_error(c, node_at(&f, enter), "its loop carries %d values; expected at most %d", f.loop->states, MAX_LOOP_STATES);
-        return f.leave;
+        return;
     }
     l->node = enter;
     prepare(&f);
-    for (int64_t k = 0; k < trips; k++) iterate(&f, k);
+    for (int64_t k = 0; k < trips && !diag_failed(c); k++) iterate(&f, k);
+    if (diag_failed(c)) return;
     l->node = f.leave;
     finish(&f);
     l->fates[enter] = l->fates[f.leave] = (NodeFate){ REAL_VIEW, -1, arena_text(&c->arena, "launch loop, %lld iterations", (long long)trips) };
-    return f.leave;
 }

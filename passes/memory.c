@@ -25,12 +25,30 @@ static void touch(Compilation *c, Lower *l, uint32_t buffer, int launch)
     b->last = launch;
 }
 
+/* What is used inside a block and outside of it lives as long as the block: a loop comes back to its begin, and what a branch
+ * leaves alone keeps the value of before. */
+static void stretch(Compilation *c, const Lower *l)
+{
+    for (int i = l->block_count - 1; i >= 0; i--) { /* inner blocks first */
+        int first = l->blocks[i].first, last = first + l->blocks[i].count - 1;
+        for (uint32_t n = 1; n <= c->buffer_count; n++) {
+            Buffer *b = &c->buffers[n];
+            if (b->signature != l->index || b->first < 0 || b->region != REGION_ARENA) continue;
+            bool inside = b->first <= last && b->last >= first, outside = b->first < first || b->last > last;
+            if (!inside || !outside) continue;
+            if (b->first > first) b->first = first;
+            if (b->last < last) b->last = last;
+        }
+    }
+}
+
 static void find_lifetimes(Compilation *c)
 {
     for (int j = c->signature_count - 1; j >= 0; j--) {
         Lower *l = c->signatures[j].lower;
         for (int i = 0; l && i < l->launch_count; i++)
             for (int k = 0; k < l->launches[i].access_count; k++) touch(c, l, l->launches[i].accesses[k].buffer, i);
+        if (l) stretch(c, l);
     }
     for (uint32_t b = 1; b <= c->buffer_count; b++) {
         Buffer *buffer = &c->buffers[b];

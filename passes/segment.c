@@ -1,7 +1,7 @@
 /* segment - edges from what launches read and write, and maximal captured runs.
  *
  * Lowering emits launches only, and a launch cannot synchronise, allocate or read the host; so a signature is one segment
- * unless a pass before recorded a seam. */
+ * unless the host has to decide whether a block of launches runs: then segments end where such blocks begin and end. */
 #include "lower.h"
 
 #include <string.h>
@@ -23,6 +23,18 @@ static bool conflict(Compilation *c, const Launch *a, const Launch *b)
     return false;
 }
 
+/* The condition of a block's node must be set before the node is reached. */
+static bool decides(const Lower *l, int from, int to)
+{
+    const Launch *launch = &l->launches[from];
+    for (int k = 0; k < launch->arg_count; k++) {
+        if (!launch->args[k].condition) continue;
+        const Block *b = &l->blocks[launch->args[k].value];
+        if (to >= b->first && to < b->first + b->count) return true;
+    }
+    return false;
+}
+
 /* Edges to the nearest conflicting launches; what they already wait for is left out. */
 static void find_edges(Compilation *c, Lower *l)
 {
@@ -32,7 +44,7 @@ static void find_edges(Compilation *c, Lower *l)
     for (int j = 0; j < n; j++) {
         uint64_t *mine = &before[(size_t)j * (size_t)words];
         for (int i = j - 1; i >= 0; i--) {
-            if (mine[i / 64] >> (i % 64) & 1 || !conflict(c, &l->launches[i], &l->launches[j])) continue;
+            if (mine[i / 64] >> (i % 64) & 1 || !(conflict(c, &l->launches[i], &l->launches[j]) || decides(l, i, j))) continue;
             if (l->edge_count == room) {
                 Edge *bigger = NEW_ARRAY(c, Edge, room * 2);
                 memcpy(bigger, l->edges, sizeof(Edge) * (size_t)room);
@@ -46,12 +58,17 @@ static void find_edges(Compilation *c, Lower *l)
     }
 }
 
-/* Every launch is a kernel with fixed arguments: nothing parts one run from the next. */
 static void find_segments(Compilation *c, Lower *l)
 {
-    l->segments = NEW(c, Segment);
-    l->segments[0] = (Segment){ 0, l->launch_count };
-    l->segment_count = l->launch_count > 0;
+    bool *begins = NEW_ARRAY(c, bool, l->launch_count + 1);
+    begins[0] = true;
+    for (int i = 0; i < l->block_count; i++)
+        if (l->blocks[i].seam >= 0) begins[l->blocks[i].first] = begins[l->blocks[i].first + l->blocks[i].count] = true;
+    l->segments = NEW_ARRAY(c, Segment, 2 * l->block_count + 2);
+    for (int i = 0; i < l->launch_count; i++) {
+        if (begins[i]) l->segments[l->segment_count++].first = i;
+        l->segments[l->segment_count - 1].count++;
+    }
 }
 
 bool pass_segment(Compilation *c)

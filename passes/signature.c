@@ -246,6 +246,16 @@ static void unbounded(Compilation *c, const Value *v, int axis, Dim d)
     }
 }
 
+/* Counts of loops and branches are bounded by dims: in this box, by a number. */
+static void bound_counts(Compilation *c, Signature *s)
+{
+    for (Sym y = 1; y <= c->symbol_count; y++) {
+        if (!c->symbols[y].bound) continue;
+        int64_t most = signature_upper(c, s, c->symbols[y].bound);
+        if (most < s->hi[y]) s->hi[y] = most < 0 ? 0 : most;
+    }
+}
+
 /* What follows from another unbounded dim is no fault of its own. */
 static bool follows(Compilation *c, const Signature *s, const Value *v)
 {
@@ -313,6 +323,7 @@ bool pass_signature(Compilation *c)
 {
     if (!choose_capacity(c) || !add_boxes(c)) return false;
     for (int j = 1; j < c->signature_count; j++) {
+        bound_counts(c, &c->signatures[j]);
         check_bounded(c, &c->signatures[j]);
         if (diag_failed(c)) return false;
     }

@@ -10,11 +10,11 @@
 enum clause { CLAUSE_ARGUMENTS, CLAUSE_EXTENTS, CLAUSE_PLACES, CLAUSE_ORDER, CLAUSE_LIFE, CLAUSE_COUNT };
 
 static const struct { const char *name, *how; } clauses[] = {
-    {"fixed arguments", "each is a place in a region, a number fixed in the plan, or an iteration number"},
+    {"fixed arguments", "each is a place in a region, a number fixed in the plan, an iteration number, or a condition of the graph"},
     {"extents on the device", "no argument can be a length; extents come from the table in device memory"},
     {"named places", "each access lies in one buffer that is alive, each pointer in the buffer of an access"},
     {"order", "each pair of launches in conflict is joined by a path of edges"},
-    {"life", "what is read was written before: arena in the same step for the same buffer, weights from the file or at load"}};
+    {"life", "what is read was written before: arena in the same step for the same buffer whatever branch ran, weights from the file or at load"}};
 
 typedef struct audit {
     const plan_view *v;
@@ -24,17 +24,18 @@ typedef struct audit {
     uint32_t *order;                /* buffers by region and offset */
     uint64_t *reach;                /* by place in `order`: largest end so far in the region */
     uint32_t *owner;                /* by 256 bytes of the arena: buffer + 1 that it was last written for, or 0 */
+    uint64_t pieces;                /* its length */
     uint8_t *loaded;                /* by 256 bytes of region weights behind what the file holds: the load signature wrote them */
     uint64_t *paths;                /* by launch: bits of the launches that come before it */
     uint32_t failures[CLAUSE_COUNT], checked[CLAUSE_COUNT];
-    uint32_t failed;                /* clauses of the launch at hand, as bits */
+    uint8_t *failed;                /* by launch: clauses, as bits */
 } audit;
 
 static const plan_launch_record *launch_at(const audit *a, uint32_t i) { return &a->v->launches[a->s->launch + i]; }
 
 static void begin_failure(audit *a, enum clause c, uint32_t launch) {
     a->failures[c]++;
-    a->failed |= 1u << c;
+    a->failed[launch] |= (uint8_t)(1u << c);
     fprintf(a->out, "FAIL %s launch %" PRIu32 " '%s': %s: expected ", plan_view_string(a->v, a->s->name), launch,
             plan_view_string(a->v, launch_at(a, launch)->label), clauses[c].name);
 }
@@ -246,6 +247,65 @@ static void check_life(audit *a, uint32_t i) {
         }
 }
 
+/* What is there after one of two ways: what both leave. */
+static void join_ways(audit *a, const uint32_t *other) {
+    for (uint64_t p = 0; p < a->pieces; p++)
+        if (a->owner[p] != other[p]) a->owner[p] = 0;
+}
+
+static uint32_t *copy_owner(const audit *a) {
+    uint32_t *copy = malloc(a->pieces * sizeof *copy);
+    if (copy) memcpy(copy, a->owner, a->pieces * sizeof *copy);
+    return copy;
+}
+
+static const plan_block_record *block_at(const audit *a, uint32_t k) {
+    return k < a->s->block + a->s->block_count ? &a->v->blocks[k] : NULL;
+}
+
+static int life_of_block(audit *a, uint32_t *k, uint32_t *next);
+
+/* In order, as far as END; *K is the next block. 1 without memory. */
+static int life_of_run(audit *a, uint32_t first, uint32_t end, uint32_t *k) {
+    int failed = 0;
+    for (uint32_t i = first; i < end && !failed;) {
+        const plan_block_record *b = block_at(a, *k);
+        if (b && b->launch == i) failed = life_of_block(a, k, &i);
+        else check_life(a, i++);
+    }
+    return failed;
+}
+
+/* The block that runs when B, an if, does not; between them at most its condition is set. */
+static const plan_block_record *other_way(const audit *a, const plan_block_record *b, uint32_t k) {
+    const plan_block_record *other = block_at(a, k);
+    int follows = other && b->kind == PLAN_BLOCK_IF && other->kind == PLAN_BLOCK_ELSE && other->offset == b->offset && other->node == b->node;
+    return follows && other->launch - (b->launch + b->launch_count) <= 1 ? other : NULL;
+}
+
+/* The body of a loop twice, for what it reads of the iteration before; how much of a buffer a loop wrote, its extents say. A branch
+ * may not run: what is read behind it was written before it, or by the other branch too. */
+static int life_of_block(audit *a, uint32_t *k, uint32_t *next) {
+    const plan_block_record *b = block_at(a, *k), *other;
+    uint32_t end = b->launch + b->launch_count, again = ++*k;
+    uint32_t *before = copy_owner(a), *way = NULL;
+    int failed = !before || life_of_run(a, b->launch, end, k);
+    *next = end;
+    if (!failed && b->kind == PLAN_BLOCK_WHILE) failed = life_of_run(a, b->launch, end, &again);
+    else if (!failed && (other = other_way(a, b, *k)) != NULL) {
+        way = copy_owner(a);
+        memcpy(a->owner, before, a->pieces * sizeof *before);
+        *next = other->launch + other->launch_count;
+        for (uint32_t i = end; i < other->launch; i++) check_life(a, i);
+        ++*k;
+        failed = !way || life_of_run(a, other->launch, *next, k);
+        if (!failed) join_ways(a, way);
+    } else if (!failed) join_ways(a, before);
+    free(before);
+    free(way);
+    return failed;
+}
+
 /* --- order --- */
 
 typedef struct touch { uint32_t region, launch, mode; uint64_t from, to; } touch;
@@ -302,6 +362,35 @@ static void check_pair(audit *a, const touch *x, const touch *y) {
             plan_view_string(a->v, launch_at(a, first)->label), plan_region_text(x->region), y->from);
 }
 
+/* Whether launch I sets the condition of block K of the signature. */
+static int sets(const audit *a, uint32_t i, uint32_t k) {
+    const plan_launch_record *l = launch_at(a, i);
+    for (uint32_t n = l->arg; n < l->arg + l->arg_count; n++)
+        if (a->v->args[n].kind == PLAN_ARG_CONDITION && a->v->args[n].value == k) return 1;
+    return 0;
+}
+
+static int path_into(const audit *a, uint32_t from, const plan_block_record *b) {
+    size_t words = (a->s->launch_count + 63) / 64;
+    for (uint32_t to = b->launch; to < b->launch + b->launch_count; to++)
+        if (a->paths[to * words + from / 64] >> (from % 64) & 1) return 1;
+    return 0;
+}
+
+/* The condition of a block's node is set before it, on a path of edges, and by a loop's body too. */
+static void check_condition(audit *a, uint32_t k) {
+    const plan_block_record *b = &a->v->blocks[a->s->block + k];
+    int before = 0, inside = 0;
+    if (b->seam != PLAN_NONE) return;
+    a->checked[CLAUSE_ORDER]++;
+    for (uint32_t i = 0; i < b->launch; i++) before |= sets(a, i, k) && path_into(a, i, b);
+    for (uint32_t i = b->launch; i < b->launch + b->launch_count; i++) inside |= sets(a, i, k);
+    if (before && inside == (b->kind == PLAN_BLOCK_WHILE)) return;
+    begin_failure(a, CLAUSE_ORDER, b->launch);
+    fprintf(a->out, "launches that set the condition of block %" PRIu32 " '%s' before it%s, found %s\n", k, plan_view_string(a->v, b->node),
+            b->kind == PLAN_BLOCK_WHILE ? " and in it" : " and not in it", before || inside ? "another set of them" : "none that it waits for");
+}
+
 static int check_order(audit *a) {
     uint32_t count = 0, at = 0;
     for (uint32_t i = 0; i < a->s->launch_count; i++) count += launch_at(a, i)->access_count;
@@ -315,6 +404,7 @@ static int check_order(audit *a) {
     if (!failed) qsort(all, at, sizeof *all, by_start);
     for (uint32_t i = 0; !failed && i < at; i++)
         for (uint32_t k = i + 1; k < at && all[k].region == all[i].region && all[k].from < all[i].to; k++) check_pair(a, &all[i], &all[k]);
+    for (uint32_t k = 0; k < a->s->block_count && !failed; k++) check_condition(a, k);
     free(all);
     free(a->paths);
     a->paths = NULL;
@@ -326,8 +416,9 @@ static int check_order(audit *a) {
 static void show_launch(audit *a, uint32_t i) {
     const plan_launch_record *l = launch_at(a, i);
     const plan_kernel_record *kernel = &a->v->kernels[l->kernel];
-    uint32_t pointers = 0, iterations = 0, reads = 0, writes = 0;
+    uint32_t pointers = 0, iterations = 0, conditions = 0, reads = 0, writes = 0;
     for (uint32_t k = 0; k < l->arg_count; k++) {
+        conditions += a->v->args[l->arg + k].kind == PLAN_ARG_CONDITION;
         pointers += a->v->args[l->arg + k].kind == PLAN_ARG_POINTER;
         iterations += a->v->args[l->arg + k].kind == PLAN_ARG_ITERATION;
     }
@@ -336,25 +427,30 @@ static void show_launch(audit *a, uint32_t i) {
         writes += (a->v->accesses[l->access + k].mode & PLAN_ACCESS_WRITE) != 0;
     }
     fprintf(a->out, "  %5" PRIu32 "  %-20s %2" PRIu32 " pointers, %s, reads %" PRIu32 ", writes %" PRIu32 "; extents: %s; %s  %s\n", i,
-            plan_view_string(a->v, kernel->name), pointers, iterations ? "an iteration" : pointers == l->arg_count ? "no number" : "a number",
-            reads, writes, reads_extents(a, l) ? "the table" : "none", a->failed ? "FAILS" : "holds", plan_view_string(a->v, l->label));
+            plan_view_string(a->v, kernel->name), pointers, conditions ? "a condition" : iterations ? "an iteration" : pointers == l->arg_count ? "no number" : "a number",
+            reads, writes, reads_extents(a, l) ? "the table" : "none", a->failed[i] ? "FAILS" : "holds", plan_view_string(a->v, l->label));
 }
 
 static int audit_signature(audit *a) {
-    uint64_t pieces = a->v->regions[PLAN_REGION_ARENA].bytes / PLAN_ALIGN + 2;
-    a->owner = calloc(pieces, sizeof *a->owner);
-    if (!a->owner) return 1;
-    fprintf(a->out, "%s: %" PRIu32 " launches, %" PRIu32 " edges, %" PRIu32 " segments\n", plan_view_string(a->v, a->s->name), a->s->launch_count,
-            a->s->edge_count, a->s->segment_count);
-    for (uint32_t i = 0; i < a->s->launch_count; i++) {
-        a->failed = 0;
+    uint32_t block = a->s->block;
+    a->pieces = a->v->regions[PLAN_REGION_ARENA].bytes / PLAN_ALIGN + 2;
+    a->owner = calloc(a->pieces, sizeof *a->owner);
+    a->failed = calloc((size_t)a->s->launch_count + 1, sizeof *a->failed);
+    int failed = !a->owner || !a->failed;
+    if (!failed) {
+        fprintf(a->out, "%s: %" PRIu32 " launches, %" PRIu32 " edges, %" PRIu32 " segments, %" PRIu32 " blocks\n", plan_view_string(a->v, a->s->name),
+                a->s->launch_count, a->s->edge_count, a->s->segment_count, a->s->block_count);
+        failed = life_of_run(a, 0, a->s->launch_count, &block);
+    }
+    for (uint32_t i = 0; i < a->s->launch_count && !failed; i++) {
         check_arguments(a, i);
         check_places(a, i);
-        check_life(a, i);
         show_launch(a, i);
     }
+    if (!failed) failed = a->s->kind != PLAN_SIGNATURE_LOAD && check_order(a); /* load runs once, launch after launch, without a graph */
     free(a->owner);
-    return a->s->kind != PLAN_SIGNATURE_LOAD && check_order(a); /* load runs once, launch after launch, without a graph */
+    free(a->failed);
+    return failed;
 }
 
 static void show_kernels(const plan_view *v, FILE *out) {
@@ -366,7 +462,7 @@ static void show_kernels(const plan_view *v, FILE *out) {
 
 static int show_clauses(const audit *a) {
     uint32_t failures = 0;
-    fputs("no host synchronisation  by construction: a segment holds kernel launches and nothing else\n"
+    fputs("no host synchronisation  by construction: a segment holds kernel launches and conditional nodes of them, nothing else\n"
           "no allocation            by construction: regions are allocated when a session opens; a launch has no other memory\n", a->out);
     for (int c = 0; c < CLAUSE_COUNT; c++) {
         fprintf(a->out, "%-24s %s: %s; %" PRIu32 " checked, %" PRIu32 " failed\n", clauses[c].name, c == CLAUSE_ARGUMENTS ? "by construction" : "by proof",

@@ -1,4 +1,4 @@
-/* proof_rules_model.c - rules of operators with a cache or a state, of packed weights, and of the compiler's own loop nodes. */
+/* proof_rules_model.c - rules of operators with a cache or a state, and of packed weights. */
 #include "proofs.h"
 
 #include <string.h>
@@ -228,71 +228,6 @@ static void experts(proof_node *n) {
     if (x) proof_give_like(n, 0, x);
 }
 
-/* --- control flow: nodes of the compiler's own --- */
-
-static void select_branch(proof_node *n) {
-    const proof_value *a = proof_in(n, 1), *b = proof_in(n, 2);
-    if (!a || !b) return;
-    proof_rank(n, b, a->rank, "second branch");
-    for (uint32_t k = 0; k < a->rank && !n->failed; k++) dim_is(n, b, k, a->dims[k], "dim of the branches");
-    proof_give_like(n, 0, a);
-}
-
-/* Inputs: states, then scanned inputs. Outputs: the iteration number, the states, one slice of each scanned input. */
-static void loop_enter(proof_node *n) {
-    int64_t axes[PROOF_LIST];
-    uint32_t states = (uint32_t)proof_int(n, "states", 0);
-    poly trip = 0;
-    proof_ints(n, "input_axes", axes);
-    proof_give(n, 0, 0, NULL);
-    for (uint32_t i = 0; i < proof_inputs(n) && !n->failed; i++) {
-        const proof_value *x = proof_in(n, i);
-        poly dims[PLAN_RANK_LIMIT];
-        uint32_t axis = PLAN_NONE, rank = 0;
-        if (!x || i >= states + PROOF_LIST || (i >= states && proof_axis(n, axes[i - states], x->rank, &axis))) return;
-        for (uint32_t k = 0; k < x->rank; k++)
-            if (k != axis) dims[rank++] = x->dims[k];
-        if (axis != PLAN_NONE && trip) proof_equal(n, trip, x->dims[axis], "all scanned inputs are equally long, input", i);
-        if (axis != PLAN_NONE) trip = x->dims[axis];
-        if (proof_out(n, i + 1)) proof_give(n, i + 1, rank, dims);
-    }
-}
-
-/* The scanned length, by the loop's beginning; 0 when nothing is scanned. */
-static poly loop_trip(proof_node *n, const plan_graph_node_record *enter, uint32_t states) {
-    int64_t axes[PROOF_LIST];
-    const proof_value *x = enter && enter->input_count > states ? proof_value_of(n, enter->input + states) : NULL;
-    uint32_t axis;
-    if (!x || proof_ints(n, "input_axes", axes) < 1 || proof_axis(n, axes[0], x->rank, &axis)) return 0;
-    return x->dims[axis];
-}
-
-/* Inputs: new states, then a slice for each scan output. Outputs: the states, then the slices stacked along an axis. */
-static void loop_exit(proof_node *n) {
-    const plan_graph_node_record *enter = proof_loop(n, proof_int(n, "loop", 0));
-    int64_t axes[PROOF_LIST];
-    uint32_t states = (uint32_t)proof_int(n, "states", 0);
-    poly trip = loop_trip(n, enter, states);
-    proof_ints(n, "output_axes", axes);
-    if (!enter) proof_fail(n, "a loop that began before", "none");
-    for (uint32_t i = 0; i < proof_inputs(n) && !n->failed; i++) {
-        const proof_value *x = proof_in(n, i), *y = proof_out(n, i), *before = i < states ? proof_value_of(n, enter->input + i) : NULL;
-        poly dims[PLAN_RANK_LIMIT + 1];
-        uint32_t axis = PLAN_NONE, rank = 0;
-        if (!x || i >= states + PROOF_LIST) return;
-        if (before) proof_rank(n, before, x->rank, "a carried value");
-        for (uint32_t k = 0; before && k < x->rank; k++) dim_is(n, x, k, before->dims[k], "dim of a carried value");
-        if (!y) continue;
-        if (i >= states && proof_axis(n, axes[i - states], x->rank + 1, &axis)) return;
-        if (!trip && axis != PLAN_NONE && axis < y->rank) trip = y->dims[axis]; /* counted by the loop alone: one for all */
-        for (uint32_t k = 0; k <= x->rank; k++) {
-            if (k == axis) dims[rank++] = trip;
-            if (k < x->rank) dims[rank++] = x->dims[k];
-        }
-        proof_give(n, i, rank, dims);
-    }
-}
-
 const proof_row proof_rules_model[] = {
     {"Attention", attention, "Attention: present = past + new"},
     {"com.microsoft::GroupQueryAttention", group_query, "GroupQueryAttention: present = past + new"},
@@ -307,7 +242,4 @@ const proof_row proof_rules_model[] = {
     {"com.microsoft::GatherBlockQuantized", gather_packed, "GatherBlockQuantized replaces an axis"},
     {"com.microsoft::MoE", experts, "the input's shape"},
     {"com.microsoft::QMoE", experts, "the input's shape"},
-    {"gcc-plan::Select", select_branch, "the branches have one shape"},
-    {"gcc-plan::LoopEnter", loop_enter, "a loop's slices"},
-    {"gcc-plan::LoopExit", loop_exit, "a loop keeps its states and stacks its slices"},
     {NULL, NULL, NULL}};

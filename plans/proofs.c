@@ -241,7 +241,7 @@ void proof_give_contents(proof_node *n, uint32_t i, uint32_t count, const poly *
 /* --- nodes --- */
 
 static const proof_row *find_rule(const char *op) {
-    const proof_row *const tables[] = {proof_rules_shape, proof_rules_math, proof_rules_model};
+    const proof_row *const tables[] = {proof_rules_shape, proof_rules_math, proof_rules_model, proof_rules_control};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const proof_row *r = tables[t]; r->op; r++)
             if (strcmp(r->op, op) == 0) return r;

@@ -32,7 +32,7 @@ typedef struct proof_node {
 typedef void (*proof_rule)(proof_node *n);
 typedef struct proof_row { const char *op; proof_rule rule; const char *text; } proof_row;
 /* Tables of rules; each ends with an op of NULL. */
-extern const proof_row proof_rules_shape[], proof_rules_math[], proof_rules_model[];
+extern const proof_row proof_rules_shape[], proof_rules_math[], proof_rules_model[], proof_rules_control[];
 
 /* Inputs and outputs count from 0; NULL: absent, or its dims are not known (then `unknown` is set for inputs). */
 const proof_value *proof_in(proof_node *n, uint32_t i);

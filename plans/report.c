@@ -132,6 +132,7 @@ static void show_launches(const plan_view *v, const plan_signature_record *s, FI
                     k + v->segments[segment].launch_count - 1);
             if (segment + 1 < s->segment + s->segment_count) segment++;
         }
+        plan_show_blocks_at(v, s, k, out);
         show_launch(v, s, k, width, out);
         if (start) show_covered(v, start, order, k, plan_view_string(v, v->launches[s->launch + k].label), out);
         else putc('\n', out);
@@ -167,6 +168,7 @@ static void show_signature(const plan_view *v, const plan_signature_record *s, F
         putc('\n', out);
     }
     for (uint32_t k = 0; k < s->binding_count; k++) show_tensor(v, &v->bindings[s->binding + k], out);
+    if (s->block_count) plan_show_conditional(v, s, out);
     plan_show_seams(v, s, out);
     show_launches(v, s, out);
 }

@@ -29,6 +29,8 @@ void plan_show_expr(const plan_view *view, uint32_t first, uint32_t count, FILE 
 void plan_show_box(const plan_view *view, const plan_signature_record *s, FILE *out);  /* "batch = 1, past 0..15" */
 void plan_show_chain(const plan_view *view, uint32_t proof, FILE *out);  /* one line a fact, indented */
 void plan_show_seams(const plan_view *view, const plan_signature_record *s, FILE *out);
+void plan_show_conditional(const plan_view *view, const plan_signature_record *s, FILE *out); /* how many nodes of each kind */
+void plan_show_blocks_at(const plan_view *view, const plan_signature_record *s, uint32_t launch, FILE *out);
 const char *plan_show_plural(uint64_t count); /* "s", or "" for 1 */
 
 #endif

@@ -95,8 +95,28 @@ void plan_show_chain(const plan_view *view, uint32_t proof, FILE *out) {
 void plan_show_seams(const plan_view *view, const plan_signature_record *s, FILE *out) {
     for (uint32_t i = 0; i < s->seam_count; i++) {
         const plan_seam_record *seam = &view->seams[s->seam + i];
-        fprintf(out, "  seam %" PRIu32 " after node '%s': %s: %s\n", i + 1, plan_view_string(view, seam->node),
+        fprintf(out, "  seam %" PRIu32 " at node '%s': %s: %s\n", i + 1, plan_view_string(view, seam->node),
                 plan_seam_reason_text(seam->reason), plan_view_string(view, seam->detail));
         if (seam->remedy) fprintf(out, "         remedy: %s\n", plan_view_string(view, seam->remedy));
+    }
+}
+
+void plan_show_conditional(const plan_view *view, const plan_signature_record *s, FILE *out) {
+    uint32_t ifs = 0, whiles = 0, seams = 0;
+    for (uint32_t i = s->block; i < s->block + s->block_count; i++) {
+        if (view->blocks[i].seam != PLAN_NONE) seams++;
+        else if (view->blocks[i].kind == PLAN_BLOCK_WHILE) whiles++;
+        else ifs++;
+    }
+    fprintf(out, "  blocks  %" PRIu32 " IF node%s, %" PRIu32 " WHILE node%s, %" PRIu32 " that the host decides\n", ifs, plan_show_plural(ifs), whiles,
+            plan_show_plural(whiles), seams);
+}
+
+void plan_show_blocks_at(const plan_view *view, const plan_signature_record *s, uint32_t launch, FILE *out) {
+    for (uint32_t i = s->block; i < s->block + s->block_count; i++) {
+        const plan_block_record *b = &view->blocks[i];
+        if (b->launch != launch) continue;
+        fprintf(out, "  -- %s '%s'%s: launches %" PRIu32 "..%" PRIu32 "\n", plan_block_kind_text(b->kind), plan_view_string(view, b->node),
+                b->seam == PLAN_NONE ? "" : " (the host decides)", b->launch, b->launch + b->launch_count - 1);
     }
 }

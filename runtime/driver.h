@@ -30,7 +30,10 @@ typedef struct plan_kernel_shape {
     bool fibres;
 } plan_kernel_shape;
 
-/* One launch. ARGS are 8-byte words: an address, or a literal's bits; POINTERS[i] is 1 where args[i] is an address. */
+/* What an 8-byte argument is: a literal's bits, an address, or the handle of a condition. */
+enum { PLAN_WORD_LITERAL = 0, PLAN_WORD_ADDRESS = 1, PLAN_WORD_CONDITION = 2 };
+
+/* One launch. POINTERS[i] says what args[i] is (PLAN_WORD_). */
 typedef struct plan_driver_launch {
     const plan_driver_function *function;
     const char *label; /* for messages; lives as long as the plan */
@@ -91,10 +94,18 @@ struct plan_driver {
     plan_status (*launch)(plan_driver *d, plan_driver_stream *s, const plan_driver_launch *l);
 
     /* A graph is built by one thread, from graph_open to instantiate. Nodes are numbered in the order of adding; DEPENDENCIES
-     * are numbers of earlier nodes. The graph keeps its arguments by value. EXPECTED: the number of nodes of the plan. */
+     * are numbers of earlier nodes of the same graph, each once. The graph keeps its arguments by value. EXPECTED: the number of nodes of the plan,
+     * without those of bodies. */
     plan_status (*graph_open)(plan_driver *d, plan_driver_graph **out);
     plan_status (*graph_add)(plan_driver *d, plan_driver_graph *g, const plan_driver_launch *l, const uint32_t *dependencies,
                              uint32_t count);
+    /* The condition of a conditional node that will be added to G. A launch that gets *HANDLE as an argument sets it; it lives as
+     * long as what is instantiated from G. Kernels set it in each run before the node is reached, and at the end of a loop's body. */
+    plan_status (*condition_open)(plan_driver *d, plan_driver_graph *g, uint64_t *handle);
+    /* Adds a node that runs *BODY once when the condition holds, or (LOOP) as long as it holds. *BODY is owned by G; nodes are added
+     * to it before G is instantiated. TARGET when the driver has no conditional nodes. */
+    plan_status (*graph_add_condition)(plan_driver *d, plan_driver_graph *g, bool loop, uint64_t handle, const char *label,
+                                       const uint32_t *dependencies, uint32_t count, plan_driver_graph **body);
     plan_status (*graph_instantiate)(plan_driver *d, plan_driver_graph *g, uint32_t expected, plan_driver_exec **out);
     void (*graph_close)(plan_driver *d, plan_driver_graph *g); /* also when it was never instantiated */
     plan_status (*graph_launch)(plan_driver *d, plan_driver_stream *s, plan_driver_exec *e);

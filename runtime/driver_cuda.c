@@ -7,48 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
 #include "error.h"
 
-#define MAX_ARGS 64u
 #define DEFAULT_SHARED_LIMIT 49152u /* dynamic shared memory that needs no attribute */
-
-typedef struct cuda_driver {
-    plan_driver base; /* first: a plan_driver is a cuda_driver */
-    void *library;
-    cu_api api;
-    cu_device device;
-    cu_context context;
-    bool retained;
-    int major, minor;
-} cuda_driver;
 
 struct plan_driver_module {
     cu_module module;
     bool waits; /* its kernels begin by waiting for the kernels before them: code for sm_90 and later (see FORMAT.md) */
-};
-struct plan_driver_function {
-    cu_function function;
-    bool waits;
-};
-struct plan_driver_stream {
-    cu_stream stream;
-    bool own;
-};
-struct plan_driver_graph {
-    cu_graph graph;
-    cu_node *nodes;
-    uint32_t count, capacity;
-};
-struct plan_driver_exec {
-    cu_exec exec;
 };
 struct plan_driver_event {
     cu_event event;
 };
 
 /* The text says which call failed, for what, and what the driver says of it. */
-static plan_status cuda_fail(cuda_driver *c, cu_result result, const char *call, const char *purpose) {
+plan_status plan_cuda_fail(cuda_driver *c, cu_result result, const char *call, const char *purpose) {
     const char *name = NULL, *text = NULL;
     if (c->api.get_error_name)
         (void)c->api.get_error_name(result, &name);
@@ -59,37 +31,23 @@ static plan_status cuda_fail(cuda_driver *c, cu_result result, const char *call,
 }
 
 /* The calling thread's context is changed only while a call runs. */
-static bool enter(cuda_driver *c, plan_status *status, const char *purpose) {
+bool plan_cuda_enter(cuda_driver *c, plan_status *status, const char *purpose) {
     cu_context present = NULL;
     if (c->api.context_current(&present) == 0 && present == c->context)
         return false;
     cu_result result = c->api.context_push(c->context);
     if (result) {
-        *status = cuda_fail(c, result, "cuCtxPushCurrent", purpose);
+        *status = plan_cuda_fail(c, result, "cuCtxPushCurrent", purpose);
         return false;
     }
     return true;
 }
 
-static void leave(cuda_driver *c, bool pushed) {
+void plan_cuda_leave(cuda_driver *c, bool pushed) {
     cu_context popped;
     if (pushed)
         (void)c->api.context_pop(&popped);
 }
-
-/* Runs EXPRESSION, a cu_result, inside the context; STATUS is a variable of the caller. */
-#define CALL(c, status, call, purpose, expression) \
-    do { \
-        bool pushed_ = enter(c, &(status), purpose); \
-        if (!(status)) { \
-            cu_result result_ = (expression); \
-            if (result_) \
-                (status) = cuda_fail(c, result_, call, purpose); \
-        } \
-        leave(c, pushed_); \
-    } while (0)
-
-static cu_stream raw(const plan_driver_stream *s) { return s ? s->stream : NULL; }
 
 /* 0 for the very architecture, more the further away, negative when it cannot run here. */
 static int cuda_rank_target(plan_driver *d, const char *target) {
@@ -190,7 +148,7 @@ static plan_status cuda_zero(plan_driver *d, plan_driver_stream *stream, plan_ad
     cuda_driver *c = (cuda_driver *)d;
     plan_status status = PLAN_OK;
     if (bytes)
-        CALL(c, status, "cuMemsetD8Async", "zeroing a region", c->api.memset_async(to, 0, (size_t)bytes, raw(stream)));
+        CALL(c, status, "cuMemsetD8Async", "zeroing a region", c->api.memset_async(to, 0, (size_t)bytes, plan_cuda_stream(stream)));
     return status ? status : settle(c, stream, "zeroing a region");
 }
 
@@ -200,7 +158,7 @@ static plan_status cuda_to_device(plan_driver *d, plan_driver_stream *stream, pl
     plan_status status = PLAN_OK;
     /* From pageable memory the driver stages the bytes before it returns. */
     if (bytes)
-        CALL(c, status, "cuMemcpyHtoDAsync", "a copy to the device", c->api.copy_to(to, from, (size_t)bytes, raw(stream)));
+        CALL(c, status, "cuMemcpyHtoDAsync", "a copy to the device", c->api.copy_to(to, from, (size_t)bytes, plan_cuda_stream(stream)));
     if (status)
         return status;
     atomic_fetch_add(&d->copies, 1);
@@ -211,9 +169,9 @@ static plan_status cuda_from_device(plan_driver *d, plan_driver_stream *stream, 
     cuda_driver *c = (cuda_driver *)d;
     plan_status status = PLAN_OK;
     if (bytes)
-        CALL(c, status, "cuMemcpyDtoHAsync", "a copy from the device", c->api.copy_from(to, from, (size_t)bytes, raw(stream)));
+        CALL(c, status, "cuMemcpyDtoHAsync", "a copy from the device", c->api.copy_from(to, from, (size_t)bytes, plan_cuda_stream(stream)));
     if (!status)
-        CALL(c, status, "cuStreamSynchronize", "a copy from the device", c->api.stream_synchronize(raw(stream)));
+        CALL(c, status, "cuStreamSynchronize", "a copy from the device", c->api.stream_synchronize(plan_cuda_stream(stream)));
     if (!status)
         atomic_fetch_add(&d->copies, 1);
     return status;
@@ -224,7 +182,7 @@ static plan_status cuda_on_device(plan_driver *d, plan_driver_stream *stream, pl
     cuda_driver *c = (cuda_driver *)d;
     plan_status status = PLAN_OK;
     if (bytes)
-        CALL(c, status, "cuMemcpyDtoDAsync", "a copy on the device", c->api.copy_on(to, from, (size_t)bytes, raw(stream)));
+        CALL(c, status, "cuMemcpyDtoDAsync", "a copy on the device", c->api.copy_on(to, from, (size_t)bytes, plan_cuda_stream(stream)));
     if (status)
         return status;
     atomic_fetch_add(&d->copies, 1);
@@ -286,8 +244,8 @@ static plan_status cuda_function_get(plan_driver *d, plan_driver_module *m, cons
     cuda_driver *c = (cuda_driver *)d;
     plan_status status = PLAN_OK;
     *out = NULL;
-    if (shape->arg_count > MAX_ARGS)
-        return plan_fail(PLAN_ERROR_DRIVER, "kernel '%s': %u arguments; at most %u", shape->name, shape->arg_count, MAX_ARGS);
+    if (shape->arg_count > CUDA_MAX_ARGS)
+        return plan_fail(PLAN_ERROR_DRIVER, "kernel '%s': %u arguments; at most %u", shape->name, shape->arg_count, CUDA_MAX_ARGS);
     plan_driver_function *f = plan_host_allocate(&d->allocator, 1, sizeof *f);
     if (!f)
         return plan_fail(PLAN_ERROR_MEMORY, "no memory for kernel '%s'", shape->name);
@@ -334,15 +292,15 @@ static plan_status cuda_synchronise(plan_driver *d, plan_driver_stream *s) {
     cuda_driver *c = (cuda_driver *)d;
     plan_status status = PLAN_OK;
     atomic_fetch_add(&d->synchronisations, 1);
-    CALL(c, status, "cuStreamSynchronize", "a session", c->api.stream_synchronize(raw(s)));
+    CALL(c, status, "cuStreamSynchronize", "a session", c->api.stream_synchronize(plan_cuda_stream(s)));
     return status;
 }
 
 /* The driver reads each argument with the size that the kernel declares; the low bytes come first. */
-static plan_status gather_arguments(cuda_driver *c, const plan_driver_launch *l, void **out) {
+plan_status plan_cuda_arguments(cuda_driver *c, const plan_driver_launch *l, void **out) {
     plan_status status = PLAN_OK;
-    if (l->arg_count > MAX_ARGS)
-        return plan_fail(PLAN_ERROR_DRIVER, "launch '%s': %u arguments; at most %u", l->label, l->arg_count, MAX_ARGS);
+    if (l->arg_count > CUDA_MAX_ARGS)
+        return plan_fail(PLAN_ERROR_DRIVER, "launch '%s': %u arguments; at most %u", l->label, l->arg_count, CUDA_MAX_ARGS);
     for (uint32_t i = 0; i < l->arg_count; i++)
         memcpy(&out[i], &(const void *){&l->args[i]}, sizeof out[i]);
     if (l->shared > DEFAULT_SHARED_LIMIT)
@@ -353,141 +311,16 @@ static plan_status gather_arguments(cuda_driver *c, const plan_driver_launch *l,
 
 static plan_status cuda_launch(plan_driver *d, plan_driver_stream *s, const plan_driver_launch *l) {
     cuda_driver *c = (cuda_driver *)d;
-    void *arguments[MAX_ARGS];
-    plan_status status = gather_arguments(c, l, arguments);
+    void *arguments[CUDA_MAX_ARGS];
+    plan_status status = plan_cuda_arguments(c, l, arguments);
     if (status)
         return status;
     CALL(c, status, "cuLaunchKernel", l->label,
-         c->api.launch_kernel(l->function->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, raw(s),
+         c->api.launch_kernel(l->function->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, plan_cuda_stream(s),
                               arguments, NULL));
     if (!status)
         atomic_fetch_add(&d->eager_launches, 1);
     return status;
-}
-
-static void cuda_graph_close(plan_driver *d, plan_driver_graph *g) {
-    cuda_driver *c = (cuda_driver *)d;
-    plan_status status = PLAN_OK;
-    if (!g)
-        return;
-    if (g->graph)
-        CALL(c, status, "cuGraphDestroy", "a segment", c->api.graph_destroy(g->graph));
-    plan_host_release(&d->allocator, g->nodes);
-    plan_host_release(&d->allocator, g);
-}
-
-static plan_status cuda_graph_open(plan_driver *d, plan_driver_graph **out) {
-    cuda_driver *c = (cuda_driver *)d;
-    plan_status status = PLAN_OK;
-    plan_driver_graph *g = plan_host_allocate(&d->allocator, 1, sizeof *g);
-    *out = NULL;
-    if (!g)
-        return plan_fail(PLAN_ERROR_MEMORY, "no memory for a graph");
-    CALL(c, status, "cuGraphCreate", "a segment", c->api.graph_create(&g->graph, 0));
-    if (status)
-        cuda_graph_close(d, g);
-    else
-        *out = g;
-    return status;
-}
-
-static bool make_room(plan_driver *d, plan_driver_graph *g) {
-    if (g->count < g->capacity)
-        return true;
-    if (g->capacity > UINT32_MAX / 2)
-        return false;
-    uint32_t capacity = g->capacity ? g->capacity * 2 : 64;
-    cu_node *nodes = plan_host_allocate(&d->allocator, capacity, sizeof *nodes);
-    if (!nodes)
-        return false;
-    if (g->count)
-        memcpy(nodes, g->nodes, g->count * sizeof *nodes);
-    plan_host_release(&d->allocator, g->nodes);
-    g->nodes = nodes;
-    g->capacity = capacity;
-    return true;
-}
-
-/* Edges into a node whose kernel waits by itself are programmatic: it is put in place while the kernels before it run. */
-static plan_status add_edges(cuda_driver *c, plan_driver_graph *g, const char *label, const cu_node *before, uint32_t count) {
-    plan_status status = PLAN_OK;
-    const cu_edge edge = {CU_PORT_PROGRAMMATIC, 0, CU_EDGE_PROGRAMMATIC, {0}};
-    for (uint32_t i = 0; i < count && !status; i++)
-        CALL(c, status, "cuGraphAddDependencies", label, c->api.graph_add_edges(g->graph, &before[i], &g->nodes[g->count], &edge, 1));
-    return status;
-}
-
-static plan_status cuda_graph_add(plan_driver *d, plan_driver_graph *g, const plan_driver_launch *l,
-                                  const uint32_t *dependencies, uint32_t count) {
-    cuda_driver *c = (cuda_driver *)d;
-    void *arguments[MAX_ARGS];
-    plan_status status = gather_arguments(c, l, arguments);
-    if (status)
-        return status;
-    cu_node *before = plan_host_allocate(&d->allocator, (size_t)count + 1, sizeof *before);
-    if (!before || !make_room(d, g)) {
-        plan_host_release(&d->allocator, before);
-        return plan_fail(PLAN_ERROR_MEMORY, "no memory for a node of a graph");
-    }
-    for (uint32_t i = 0; i < count && !status; i++) {
-        if (dependencies[i] >= g->count)
-            status = plan_fail(PLAN_ERROR_DRIVER, "launch '%s': depends on node %u, which is not before node %u", l->label,
-                               dependencies[i], g->count);
-        else
-            before[i] = g->nodes[dependencies[i]];
-    }
-    cu_kernel_node node = {l->function->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, arguments,
-                           NULL, NULL, NULL};
-    bool programmatic = l->function->waits && c->api.graph_add_edges;
-    uint32_t full = programmatic ? 0 : count;
-    if (!status)
-        CALL(c, status, "cuGraphAddKernelNode", l->label,
-             c->api.graph_add_kernel(&g->nodes[g->count], g->graph, full ? before : NULL, full, &node));
-    if (!status && programmatic)
-        status = add_edges(c, g, l->label, before, count);
-    if (!status)
-        g->count++;
-    plan_host_release(&d->allocator, before);
-    return status;
-}
-
-/* A launch that went elsewhere would be missing here: the count is compared with the plan's. */
-static plan_status cuda_graph_instantiate(plan_driver *d, plan_driver_graph *g, uint32_t expected, plan_driver_exec **out) {
-    cuda_driver *c = (cuda_driver *)d;
-    plan_status status = PLAN_OK;
-    size_t found = 0;
-    *out = NULL;
-    CALL(c, status, "cuGraphGetNodes", "a segment", c->api.graph_get_nodes(g->graph, NULL, &found));
-    if (status)
-        return status;
-    if (found != expected)
-        return plan_fail(PLAN_ERROR_DRIVER, "the graph has %zu nodes, the plan %u", found, expected);
-    plan_driver_exec *e = plan_host_allocate(&d->allocator, 1, sizeof *e);
-    if (!e)
-        return plan_fail(PLAN_ERROR_MEMORY, "no memory for a graph");
-    CALL(c, status, "cuGraphInstantiateWithFlags", "a segment", c->api.graph_instantiate(&e->exec, g->graph, 0));
-    if (status)
-        plan_host_release(&d->allocator, e);
-    else
-        *out = e;
-    return status;
-}
-
-static plan_status cuda_graph_launch(plan_driver *d, plan_driver_stream *s, plan_driver_exec *e) {
-    cuda_driver *c = (cuda_driver *)d;
-    plan_status status = PLAN_OK;
-    CALL(c, status, "cuGraphLaunch", "a segment", c->api.graph_launch(e->exec, raw(s)));
-    if (!status)
-        atomic_fetch_add(&d->graph_launches, 1);
-    return status;
-}
-
-static void cuda_exec_close(plan_driver *d, plan_driver_exec *e) {
-    cuda_driver *c = (cuda_driver *)d;
-    plan_status status = PLAN_OK;
-    if (e)
-        CALL(c, status, "cuGraphExecDestroy", "a segment", c->api.exec_destroy(e->exec));
-    plan_host_release(&d->allocator, e);
 }
 
 static plan_status cuda_event_open(plan_driver *d, plan_driver_event **out) {
@@ -516,7 +349,7 @@ static void cuda_event_close(plan_driver *d, plan_driver_event *e) {
 static plan_status cuda_event_record(plan_driver *d, plan_driver_stream *s, plan_driver_event *e) {
     cuda_driver *c = (cuda_driver *)d;
     plan_status status = PLAN_OK;
-    CALL(c, status, "cuEventRecord", "timing", c->api.event_record(e->event, raw(s)));
+    CALL(c, status, "cuEventRecord", "timing", c->api.event_record(e->event, plan_cuda_stream(s)));
     return status;
 }
 
@@ -562,12 +395,7 @@ static void fill_table(plan_driver *d) {
     d->stream_close = cuda_stream_close;
     d->synchronise = cuda_synchronise;
     d->launch = cuda_launch;
-    d->graph_open = cuda_graph_open;
-    d->graph_add = cuda_graph_add;
-    d->graph_instantiate = cuda_graph_instantiate;
-    d->graph_close = cuda_graph_close;
-    d->graph_launch = cuda_graph_launch;
-    d->exec_close = cuda_exec_close;
+    plan_cuda_fill_graphs(d);
     d->event_open = cuda_event_open;
     d->event_close = cuda_event_close;
     d->event_record = cuda_event_record;
@@ -596,22 +424,22 @@ static plan_status open_device(cuda_driver *c, int ordinal) {
     char name[64] = "";
     cu_result result = c->api.init(0);
     if (result) {
-        (void)cuda_fail(c, result, "cuInit", "target cuda");
+        (void)plan_cuda_fail(c, result, "cuInit", "target cuda");
         return plan_fail(PLAN_ERROR_TARGET, "%.1000s", plan_error_message());
     }
     if ((result = c->api.device_get_count(&count)) != 0)
-        return cuda_fail(c, result, "cuDeviceGetCount", "target cuda");
+        return plan_cuda_fail(c, result, "cuDeviceGetCount", "target cuda");
     if (ordinal < 0 || ordinal >= count)
         return plan_fail(PLAN_ERROR_TARGET, "target cuda: device %d; there are %d devices", ordinal, count);
     if ((result = c->api.device_get(&c->device, ordinal)) != 0)
-        return cuda_fail(c, result, "cuDeviceGet", "target cuda");
+        return plan_cuda_fail(c, result, "cuDeviceGet", "target cuda");
     if ((result = c->api.device_get_name(name, sizeof name, c->device)) != 0)
-        return cuda_fail(c, result, "cuDeviceGetName", "target cuda");
+        return plan_cuda_fail(c, result, "cuDeviceGetName", "target cuda");
     if ((result = c->api.device_get_attribute(&c->major, CU_COMPUTE_MAJOR, c->device)) != 0 ||
         (result = c->api.device_get_attribute(&c->minor, CU_COMPUTE_MINOR, c->device)) != 0)
-        return cuda_fail(c, result, "cuDeviceGetAttribute", "the compute capability");
+        return plan_cuda_fail(c, result, "cuDeviceGetAttribute", "the compute capability");
     if ((result = c->api.context_retain(&c->context, c->device)) != 0)
-        return cuda_fail(c, result, "cuDevicePrimaryCtxRetain", name);
+        return plan_cuda_fail(c, result, "cuDevicePrimaryCtxRetain", name);
     c->retained = true;
     name[sizeof name - 1] = 0;
     snprintf(c->base.target, sizeof c->base.target, "sm_%d%d%s (%s)", c->major, c->minor, c->major >= 9 ? "a" : "", name);

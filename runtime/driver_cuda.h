@@ -1,9 +1,12 @@
-/* driver_cuda.h - the few types, constants and entry points of the CUDA driver API that driver_cuda.c uses, declared
- * here so that a build needs no CUDA headers. Names, versions and values are those of cuda.h. */
+/* driver_cuda.h - the few types, constants and entry points of the CUDA driver API that the CUDA driver uses, declared
+ * here so that a build needs no CUDA headers (names, versions and values are those of cuda.h), and what its two files share. */
 #ifndef PLAN_DRIVER_CUDA_H
 #define PLAN_DRIVER_CUDA_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "driver.h"
 
 typedef int cu_result; /* CUDA_SUCCESS = 0 */
 typedef int cu_device;
@@ -30,7 +33,28 @@ typedef struct cu_edge { /* CUgraphEdgeData */
     unsigned char from_port, to_port, type, reserved[5];
 } cu_edge;
 
+typedef struct cu_condition_node { /* CUDA_CONDITIONAL_NODE_PARAMS */
+    unsigned long long handle;
+    int type;
+    unsigned size;
+    cu_graph *bodies; /* the driver's, set by it */
+    cu_context context;
+} cu_condition_node;
+
+typedef struct cu_node_params { /* CUgraphNodeParams */
+    int type, reserved[3];
+    union {
+        long long room[29];
+        cu_condition_node condition;
+    } of;
+    long long reserved2;
+} cu_node_params;
+static_assert(sizeof(cu_node_params) == 256, "CUgraphNodeParams");
+
 enum {
+    CU_NODE_CONDITIONAL = 13,                          /* CU_GRAPH_NODE_TYPE_CONDITIONAL */
+    CU_CONDITION_IF = 0, CU_CONDITION_WHILE = 1,       /* CU_GRAPH_COND_TYPE_ */
+    CU_CONDITION_ASSIGN_DEFAULT = 1,                   /* CU_GRAPH_COND_ASSIGN_DEFAULT */
     CU_PORT_PROGRAMMATIC = 1, /* CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC */
     CU_EDGE_PROGRAMMATIC = 1, /* CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC */
     CU_OUT_OF_MEMORY = 2,
@@ -86,9 +110,11 @@ enum {
     F(event_destroy, "cuEventDestroy_v2", (cu_event)) \
     F(event_record, "cuEventRecord", (cu_event, cu_stream)) \
     F(event_elapsed, "cuEventElapsedTime", (float *, cu_event, cu_event))
-/* Driver 12.3 (edges with data) and 12.4 and later. */
+/* Driver 12.3 (edges with data) and 12.4 and later (conditional nodes). */
 #define CU_OPTIONAL(F) \
     F(graph_add_edges, "cuGraphAddDependencies_v2", (cu_graph, const cu_node *from, const cu_node *to, const cu_edge *, size_t)) \
+    F(condition_create, "cuGraphConditionalHandleCreate", (unsigned long long *, cu_graph, cu_context, unsigned value, unsigned flags)) \
+    F(graph_add_node, "cuGraphAddNode_v2", (cu_node *, cu_graph, const cu_node *, const cu_edge *, size_t, cu_node_params *)) \
     F(function_load, "cuFuncLoad", (cu_function))
 
 #define CU_MEMBER(member, symbol, parameters) cu_result (*member) parameters;
@@ -96,5 +122,49 @@ typedef struct cu_api {
     CU_REQUIRED(CU_MEMBER)
     CU_OPTIONAL(CU_MEMBER)
 } cu_api;
+
+#define CUDA_MAX_ARGS 64u
+
+typedef struct cuda_driver {
+    plan_driver base; /* first: a plan_driver is a cuda_driver */
+    void *library;
+    cu_api api;
+    cu_device device;
+    cu_context context;
+    bool retained;
+    int major, minor;
+} cuda_driver;
+
+struct plan_driver_function {
+    cu_function function;
+    bool waits;
+};
+struct plan_driver_stream {
+    cu_stream stream;
+    bool own;
+};
+
+/* The text says which call failed, for what, and what the driver says of it. */
+plan_status plan_cuda_fail(cuda_driver *c, cu_result result, const char *call, const char *purpose);
+/* The calling thread's context is changed only while a call runs. */
+bool plan_cuda_enter(cuda_driver *c, plan_status *status, const char *purpose);
+void plan_cuda_leave(cuda_driver *c, bool pushed);
+
+/* Runs EXPRESSION, a cu_result, inside the context; STATUS is a variable of the caller. */
+#define CALL(c, status, call, purpose, expression) \
+    do { \
+        bool pushed_ = plan_cuda_enter(c, &(status), purpose); \
+        if (!(status)) { \
+            cu_result result_ = (expression); \
+            if (result_) \
+                (status) = plan_cuda_fail(c, result_, call, purpose); \
+        } \
+        plan_cuda_leave(c, pushed_); \
+    } while (0)
+
+static inline cu_stream plan_cuda_stream(const plan_driver_stream *s) { return s ? s->stream : NULL; }
+/* One pointer for each of the launch's arguments, at most CUDA_MAX_ARGS, into OUT. */
+plan_status plan_cuda_arguments(cuda_driver *c, const plan_driver_launch *l, void **out);
+void plan_cuda_fill_graphs(plan_driver *d); /* driver_cuda_graph.c */
 
 #endif

@@ -1,6 +1,6 @@
 /* driver_host.c - the strict emulated driver: memory and bookkeeping.
  *
- * Modules, launches and graphs are in driver_host_code.c; this file has allocations with guard bytes, copies, streams,
+ * Modules and launches are in driver_host_code.c, graphs in driver_host_graph.c; this file has allocations with guard bytes, copies, streams,
  * events, the failure on request, and the table. Everything is done when a call returns, so a stream has nothing to wait
  * for; a synchronisation still counts. What the real driver leaves to luck is an error here: see plan_host_enter.
  */
@@ -339,6 +339,7 @@ static void fill_table(plan_driver *d) {
     d->event_record = host_event_record;
     d->event_elapsed = host_event_elapsed;
     plan_host_fill_code(d);
+    plan_host_fill_graphs(d);
 }
 
 plan_status plan_driver_host_open(const plan_driver_options *options, plan_driver **out) {

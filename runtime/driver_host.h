@@ -1,4 +1,4 @@
-/* driver_host.h - what the two files of the host driver share. */
+/* driver_host.h - what the three files of the host driver share. */
 #ifndef PLAN_DRIVER_HOST_H
 #define PLAN_DRIVER_HOST_H
 
@@ -29,6 +29,9 @@ plan_status plan_host_find(plan_host_driver *h, plan_address address, uint64_t b
 
 plan_driver_graph *plan_host_graph_next(plan_driver_graph *g);
 const pthread_t *plan_host_graph_owner(const plan_driver_graph *g);
+/* Checks a launch and describes it; ARGS is where its arguments will lie. */
+plan_status plan_host_describe(plan_host_driver *h, const plan_driver_launch *l, const unsigned long long *args, plan_host_job *out);
 void plan_host_fill_code(plan_driver *d);
+void plan_host_fill_graphs(plan_driver *d);
 
 #endif

@@ -57,7 +57,8 @@ enum plan_section_id {
     PLAN_SECTION_NODES = 21, PLAN_SECTION_VALUES = 22, PLAN_SECTION_WEIGHT_REFS = 23, PLAN_SECTION_BUFFERS = 24,
     PLAN_SECTION_GRAPH_NODES = 25, PLAN_SECTION_GRAPH_VALUES = 26, PLAN_SECTION_GRAPH_LINKS = 27,
     PLAN_SECTION_GRAPH_TERMS = 28,
-    PLAN_SECTION_METADATA = 29, PLAN_SECTION_CODE = 30, PLAN_SECTION_WEIGHTS = 31, PLAN_SECTION_END = 32
+    PLAN_SECTION_BLOCKS = 29,
+    PLAN_SECTION_METADATA = 30, PLAN_SECTION_CODE = 31, PLAN_SECTION_WEIGHTS = 32, PLAN_SECTION_END = 33
 };
 
 /* Regions, in this order. `load` lives from plan_load until the load signature has run, then it is freed.
@@ -97,7 +98,11 @@ enum plan_signature_kind { PLAN_SIGNATURE_LOAD = 0, PLAN_SIGNATURE_DECODE = 1, P
                            PLAN_SIGNATURE_MAIN = 3 };
 enum plan_binding_kind { PLAN_BINDING_INPUT = 0, PLAN_BINDING_OUTPUT = 1 };
 enum plan_arg_kind { PLAN_ARG_POINTER = 0, PLAN_ARG_I64 = 1, PLAN_ARG_F32 = 2,
-                     PLAN_ARG_ITERATION = 3 /* an i64: which iteration of a launch loop this launch is; no length */ };
+                     PLAN_ARG_ITERATION = 3, /* an i64: which iteration of a launch loop this launch is; no length */
+                     PLAN_ARG_CONDITION = 4 /* the handle of a block's conditional node; exists while a graph is built */ };
+/* When the launches of a block run. */
+enum plan_block_kind { PLAN_BLOCK_IF = 0 /* once when its word is not 0 */, PLAN_BLOCK_ELSE = 1 /* once when it is 0 */,
+                       PLAN_BLOCK_WHILE = 2 /* again and again while it is not 0 */ };
 enum plan_access_mode { PLAN_ACCESS_READ = 1, PLAN_ACCESS_WRITE = 2, PLAN_ACCESS_BOTH = 3 };
 enum plan_expr_op { PLAN_EXPR_CONST = 0, PLAN_EXPR_SYMBOL = 1, PLAN_EXPR_ADD = 2, PLAN_EXPR_MUL = 3,
                     PLAN_EXPR_FLOORDIV = 4, PLAN_EXPR_CEILDIV = 5, PLAN_EXPR_MOD = 6, PLAN_EXPR_MIN = 7, PLAN_EXPR_MAX = 8 };
@@ -119,7 +124,8 @@ enum plan_seam_reason {
 };
 /* Limits that a reader enforces. */
 enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expression */,
-       PLAN_EXPR_DEPTH = 64 /* operands on its stack */, PLAN_BLOCK_LIMIT = 1024 /* threads of a block */ };
+       PLAN_EXPR_DEPTH = 64 /* operands on its stack */, PLAN_BLOCK_LIMIT = 1024 /* threads of a block */,
+       PLAN_NESTING_LIMIT = 16 /* conditional blocks inside each other */ };
 
 /* model: one record */
 #define PLAN_RECORD_MODEL(F) \
@@ -153,6 +159,7 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     F(uint32_t, FIRST, launch) F(uint32_t, COUNT, launch_count) \
     F(uint32_t, FIRST, segment) F(uint32_t, COUNT, segment_count) \
     F(uint32_t, FIRST, seam) F(uint32_t, COUNT, seam_count) \
+    F(uint32_t, FIRST, block) F(uint32_t, COUNT, block_count) \
     F(uint32_t, FIRST, edge) F(uint32_t, COUNT, edge_count) \
     F(uint32_t, FIRST, step) F(uint32_t, COUNT, step_count) \
     F(uint32_t, FIRST, node) F(uint32_t, COUNT, node_count) \
@@ -235,6 +242,14 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
 #define PLAN_RECORD_SEAM(F) \
     F(uint32_t, STR, node) F(uint32_t, ENUM, reason) \
     F(uint32_t, STR, detail) F(uint32_t, STR, remedy)
+/* blocks: launches that run on a condition; relative to the signature's first launch. The condition is a byte of the arena */
+#define PLAN_RECORD_BLOCK(F) \
+    F(uint32_t, ENUM, kind)      /* enum plan_block_kind */ \
+    F(uint32_t, STR, node) \
+    F(uint32_t, INT, launch) F(uint32_t, INT, launch_count) \
+    F(uint32_t, INDEX, seam)     /* the host decides, for the reason of this seam; NONE: a conditional node of the graph does */ \
+    F(uint32_t, INT, reserved) \
+    F(uint64_t, INT, offset)     /* of the condition, in the arena */
 /* proofs: one derived fact; `because` leads to the fact that it rests on, NONE at the root */
 #define PLAN_RECORD_PROOF(F) \
     F(uint32_t, STR, fact)      /* "past_sequence_length + sequence_length" and the like */ \
@@ -296,7 +311,7 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     static_assert(sizeof(plan_##lower##_record) == size, #lower);
 PLAN_STRUCT(MODEL, model, 64)
 PLAN_STRUCT(SYMBOL, symbol, 24)
-PLAN_STRUCT(SIGNATURE, signature, 120)
+PLAN_STRUCT(SIGNATURE, signature, 128)
 PLAN_STRUCT(BOX, box, 24)
 PLAN_STRUCT(REGION, region, 24)
 PLAN_STRUCT(BINDING, binding, 48)
@@ -321,6 +336,7 @@ PLAN_STRUCT(GRAPH_NODE, graph_node, 32)
 PLAN_STRUCT(GRAPH_VALUE, graph_value, 32)
 PLAN_STRUCT(GRAPH_LINK, graph_link, 4)
 PLAN_STRUCT(GRAPH_TERM, graph_term, 8)
+PLAN_STRUCT(BLOCK, block, 32)
 
 /* 64-bit checksum of BYTES: see FORMAT.md. Any single flipped byte changes it. */
 uint64_t plan_checksum(const void *bytes, uint64_t size);

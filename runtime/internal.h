@@ -4,7 +4,9 @@
  * weights.c   bytes of region weights and load, from the plan or from the model's own files
  * upload.c    host bytes to the device
  * query.c     what a plan says of itself
- * session.c   open, warm, bind, capture, close
+ * session.c   open, warm, bind, recapture, close
+ * capture.c   launches and conditional blocks of a signature as graphs
+ * flow.c      the launches or graphs of a step in turn, with what the host decides between them
  * sampling.c  parameters of the tail, stop tokens
  * step.c      replay, eager, prefill, run, rewind, tokens, time
  * rows.c      rows of a batch with lengths of their own
@@ -35,7 +37,7 @@ struct plan {
     plan_driver_module **modules;         /* by module number; view.module_count entries */
     plan_driver_function **functions;     /* by kernel; NULL until it is needed */
     pthread_mutex_t lock;                 /* functions */
-    uint8_t *pointers;                    /* by arg: 1 = it is an address */
+    uint8_t *pointers;                    /* by arg: PLAN_WORD_ of driver.h */
     uint32_t decode;                      /* signature, or NONE */
     uint32_t token_binding;               /* decode's token input, or NONE */
     int64_t prefill_limit;
@@ -70,6 +72,8 @@ struct plan_session {
     int64_t timed_steps;        /* of the last replay that was timed; 0: none */
     uint64_t device_bytes;
     uint64_t captures, replays, graph_launches, eager_launches, invalidations;
+    uint64_t if_nodes, while_nodes; /* conditional nodes in the graphs captured, ever */
+    uint64_t decisions;             /* conditions that the host read between launches */
 };
 
 #define PLAN_TEXT(p, offset) plan_view_string(&(p)->view, (offset))
@@ -103,6 +107,11 @@ plan_status plan_session_clear_stop(plan_session *s);
 /* What the tail was told, again, after the state was cleared. */
 plan_status plan_session_restore_sampler(plan_session *s);
 plan_status plan_session_finish(plan_session *s); /* synchronise and check */
+/* capture.c: the graphs of all segments of a signature, into the session's table. Drops nothing on failure. */
+plan_status plan_session_capture_signature(plan_session *s, uint32_t signature);
+/* flow.c: whether a launch does nothing but set the condition of a node; all launches of one step, as graphs or one by one. */
+bool plan_sets_condition(const plan_driver_launch *l);
+plan_status plan_session_launch(plan_session *s, uint32_t signature, bool eager);
 /* Where a binding's bytes are: the plan's buffer or the caller's. */
 plan_address plan_session_address(const plan_session *s, uint32_t binding);
 plan_status plan_find_binding(const plan *p, uint32_t signature, const char *name, int kind, uint32_t *out);

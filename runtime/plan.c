@@ -348,7 +348,9 @@ static plan_status load_view(plan *p, const void *bytes, uint64_t size, const pl
     if (!p->modules || !p->functions || !p->pointers)
         return plan_fail(PLAN_ERROR_MEMORY, "no memory for %u kernels and %u arguments", v->kernel_count, v->arg_count);
     for (uint32_t i = 0; i < v->arg_count; i++)
-        p->pointers[i] = v->args[i].kind == PLAN_ARG_POINTER;
+        p->pointers[i] = v->args[i].kind == PLAN_ARG_POINTER     ? PLAN_WORD_ADDRESS
+                         : v->args[i].kind == PLAN_ARG_CONDITION ? PLAN_WORD_CONDITION
+                                                                 : PLAN_WORD_LITERAL;
     find_roles(p);
     status = open_driver(p, options);
     if (!status)

@@ -98,6 +98,9 @@ typedef struct plan_counters {
     uint64_t driver_synchronisations;
     uint64_t driver_copies;       /* copies that the host issued */
     uint64_t device_bytes;        /* device bytes that this session holds now */
+    uint64_t if_nodes;            /* IF nodes in the graphs that were captured */
+    uint64_t while_nodes;         /* WHILE nodes in them */
+    uint64_t decisions;           /* conditions that the host read at seams, and in eager steps */
 } plan_counters;
 
 /* What a plan's buffer looks like from outside. Strings live as long as the plan. */

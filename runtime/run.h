@@ -63,6 +63,7 @@ double run_seconds(void);
 int run_verify(const run_options *o, plan *p);
 int run_check_capture(const run_options *o, plan *p);
 int run_check_growth(const run_options *o, plan *p);
+int run_counters(const run_options *o, plan *p);
 int run_bench(const run_options *o, plan *p);
 int run_tune(const run_options *o, plan *p);
 int run_endurance(const run_options *o, plan *p);

@@ -28,7 +28,8 @@ LIST(signature_kind, {PLAN_SIGNATURE_LOAD, "load"}, {PLAN_SIGNATURE_DECODE, "dec
      {PLAN_SIGNATURE_PREFILL, "prefill"}, {PLAN_SIGNATURE_MAIN, "main"})
 LIST(binding_kind, {PLAN_BINDING_INPUT, "input"}, {PLAN_BINDING_OUTPUT, "output"})
 LIST(arg_kind, {PLAN_ARG_POINTER, "pointer"}, {PLAN_ARG_I64, "i64"}, {PLAN_ARG_F32, "f32"},
-     {PLAN_ARG_ITERATION, "iteration"})
+     {PLAN_ARG_ITERATION, "iteration"}, {PLAN_ARG_CONDITION, "condition"})
+LIST(block_kind, {PLAN_BLOCK_IF, "if"}, {PLAN_BLOCK_ELSE, "else"}, {PLAN_BLOCK_WHILE, "while"})
 LIST(access_mode, {PLAN_ACCESS_READ, "read"}, {PLAN_ACCESS_WRITE, "write"}, {PLAN_ACCESS_BOTH, "both"})
 LIST(expr_op, {PLAN_EXPR_CONST, "const"}, {PLAN_EXPR_SYMBOL, "symbol"}, {PLAN_EXPR_ADD, "add"},
      {PLAN_EXPR_MUL, "mul"}, {PLAN_EXPR_FLOORDIV, "floordiv"}, {PLAN_EXPR_CEILDIV, "ceildiv"},
@@ -60,6 +61,7 @@ LIST(graph_known, {PLAN_GRAPH_NO_RANK, "nothing"}, {PLAN_GRAPH_DIMS, "dims"}, {P
 #define T_signature_launch TO(LAUNCHES)
 #define T_signature_segment TO(SEGMENTS)
 #define T_signature_seam TO(SEAMS)
+#define T_signature_block TO(BLOCKS)
 #define T_signature_edge TO(EDGES)
 #define T_signature_step TO(STEPS)
 #define T_signature_node TO(NODES)
@@ -87,6 +89,8 @@ LIST(graph_known, {PLAN_GRAPH_NO_RANK, "nothing"}, {PLAN_GRAPH_DIMS, "dims"}, {P
 #define T_access_mode NAMED(access_mode)
 #define T_access_region NAMED(region)
 #define T_seam_reason NAMED(seam_reason)
+#define T_block_kind NAMED(block_kind)
+#define T_block_seam MAYBE(SEAMS)
 #define T_proof_because MAYBE(PROOFS)
 #define T_node_realised NAMED(realised)
 #define T_node_launch PLAN_TARGET_LAUNCH, 1, NULL
@@ -202,6 +206,9 @@ FIELDS(GRAPH_LINK)
 #define RECORD graph_term
 FIELDS(GRAPH_TERM)
 #undef RECORD
+#define RECORD block
+FIELDS(BLOCK)
+#undef RECORD
 
 #define RECORDS(ID, section, UPPER, lower) \
     [PLAN_SECTION_##ID] = {#section, sizeof(plan_##lower##_record), sizeof lower##_fields / sizeof *lower##_fields, \
@@ -218,6 +225,7 @@ const char *plan_enum_text(const plan_enum *e, uint32_t value) {
 const char *plan_dtype_text(uint32_t dtype) { return plan_enum_text(&dtype_enum, dtype); }
 const char *plan_region_text(uint32_t region) { return plan_enum_text(&region_enum, region); }
 const char *plan_symbol_class_text(uint32_t symbol_class) { return plan_enum_text(&symbol_class_enum, symbol_class); }
+const char *plan_block_kind_text(uint32_t kind) { return plan_enum_text(&block_kind_enum, kind); }
 const char *plan_seam_reason_text(uint32_t reason) { return plan_enum_text(&seam_reason_enum, reason); }
 
 uint32_t plan_dtype_bits(uint32_t dtype) {

@@ -38,6 +38,7 @@
     R(GRAPH_VALUES, graph_values, GRAPH_VALUE, graph_value) \
     R(GRAPH_LINKS, graph_links, GRAPH_LINK, graph_link) \
     R(GRAPH_TERMS, graph_terms, GRAPH_TERM, graph_term) \
+    R(BLOCKS, blocks, BLOCK, block) \
     B(METADATA, metadata) \
     B(CODE, code) \
     B(WEIGHTS, weights)
@@ -92,6 +93,7 @@ const char *plan_dtype_text(uint32_t dtype);
 const char *plan_region_text(uint32_t region);
 const char *plan_symbol_class_text(uint32_t symbol_class);
 const char *plan_seam_reason_text(uint32_t reason);
+const char *plan_block_kind_text(uint32_t kind);
 /* Bits of one element in buffers of a plan: 8 for those packed elsewhere (u4 i4 u2 i2 f4e2m1); 0 when unknown. */
 uint32_t plan_dtype_bits(uint32_t dtype);
 /* The bits of FIELD in RECORD; a signed field is 8 bytes wide, so that a cast to int64_t is its value. */

@@ -1,4 +1,4 @@
-/* session.c - one sequence: its memory, its resolved arguments, its graphs. Opened, warmed, bound, captured, closed.
+/* session.c - one sequence: its memory, its resolved arguments, its graphs. Opened, warmed, bound, captured (capture.c), closed.
  * All device memory is allocated by open; nothing after it allocates any. */
 #include "internal.h"
 
@@ -207,77 +207,6 @@ plan_status plan_session_warm(plan_session *s) {
     return plan_session_leave(s, status);
 }
 
-/* Edges of a signature sorted by the launch that waits: starts[to] .. starts[to + 1] in `from`. */
-typedef struct edge_table {
-    uint32_t *starts, *from;
-} edge_table;
-
-static bool sort_edges(const plan_session *s, const plan_signature_record *g, edge_table *out) {
-    const plan_allocator *a = &s->p->allocator;
-    const plan_edge_record *edges = s->p->view.edges + g->edge;
-    out->starts = plan_host_allocate(a, (size_t)g->launch_count + 2, sizeof *out->starts);
-    out->from = plan_host_allocate(a, g->edge_count, sizeof *out->from);
-    if (!out->starts || !out->from)
-        return false;
-    for (uint32_t i = 0; i < g->edge_count; i++)
-        out->starts[edges[i].to + 2]++;
-    for (uint32_t i = 2; i < g->launch_count + 2; i++)
-        out->starts[i] += out->starts[i - 1];
-    /* starts[to + 1] is now where the next edge of `to` goes, and ends as where those of `to + 1` begin. */
-    for (uint32_t i = 0; i < g->edge_count; i++)
-        out->from[out->starts[edges[i].to + 1]++] = edges[i].from;
-    return true;
-}
-
-/* One graph: a node for each launch of the segment; an edge from before it is kept by the stream. */
-static plan_status add_nodes(plan_session *s, const plan_signature_record *g, const plan_segment_record *segment,
-                             const edge_table *edges, plan_driver_graph *graph) {
-    plan_driver *d = s->p->driver;
-    for (uint32_t i = segment->launch; i < segment->launch + segment->launch_count; i++) {
-        plan_driver_launch l;
-        uint32_t *before = edges->from + edges->starts[i], count = 0;
-        for (uint32_t k = edges->starts[i]; k < edges->starts[i + 1]; k++)
-            if (edges->from[k] >= segment->launch)
-                before[count++] = edges->from[k] - segment->launch; /* in place: each run is used once */
-        plan_describe_launch(s->p, g->launch + i, s->args, &l);
-        plan_status status = d->graph_add(d, graph, &l, before, count);
-        if (status)
-            return status;
-    }
-    return PLAN_OK;
-}
-
-static plan_status capture_segment(plan_session *s, const plan_signature_record *g, uint32_t number, const edge_table *edges) {
-    plan_driver *d = s->p->driver;
-    const plan_segment_record *segment = &s->p->view.segments[number];
-    plan_driver_graph *graph = NULL;
-    plan_status status = d->graph_open(d, &graph);
-    if (!status)
-        status = add_nodes(s, g, segment, edges, graph);
-    if (!status)
-        status = d->graph_instantiate(d, graph, segment->launch_count, &s->execs[number]);
-    if (graph)
-        d->graph_close(d, graph);
-    if (!status)
-        s->captures++;
-    return status;
-}
-
-static plan_status capture_signature(plan_session *s, uint32_t number) {
-    const plan_signature_record *g = &s->p->view.signatures[number];
-    edge_table edges;
-    plan_status status = plan_check_metadata(s->p, number);
-    if (status)
-        return status;
-    if (!sort_edges(s, g, &edges))
-        status = plan_fail(PLAN_ERROR_MEMORY, "no memory for %u edges", g->edge_count);
-    for (uint32_t i = g->segment; i < g->segment + g->segment_count && !status; i++)
-        status = capture_segment(s, g, i, &edges);
-    plan_host_release(&s->p->allocator, edges.starts);
-    plan_host_release(&s->p->allocator, edges.from);
-    return status ? plan_fail_prefix(status, "capture of signature '%s'", PLAN_TEXT(s->p, g->name)) : PLAN_OK;
-}
-
 static plan_status capture(plan_session *s) {
     plan_status status = PLAN_OK;
     const plan_view *v = &s->p->view;
@@ -285,7 +214,7 @@ static plan_status capture(plan_session *s) {
         return plan_fail(PLAN_ERROR_STATE, "capture: the session was not warmed; call plan_session_warm first");
     for (uint32_t i = 0; i < v->signature_count && !status; i++)
         if (v->signatures[i].kind != PLAN_SIGNATURE_LOAD)
-            status = capture_signature(s, i);
+            status = plan_session_capture_signature(s, i);
     if (status)
         drop_graphs(s); /* all or nothing */
     else
@@ -425,5 +354,8 @@ plan_status plan_session_counters(plan_session *s, plan_counters *out) {
     out->driver_synchronisations = atomic_load(&d->synchronisations);
     out->driver_copies = atomic_load(&d->copies);
     out->device_bytes = s->device_bytes;
+    out->if_nodes = s->if_nodes;
+    out->while_nodes = s->while_nodes;
+    out->decisions = s->decisions;
     return plan_session_leave(s, PLAN_OK);
 }

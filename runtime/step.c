@@ -75,33 +75,6 @@ static plan_status check_capacity(const plan_session *s, int64_t rows) {
                      capacity, position, rows);
 }
 
-static plan_status launch_graphs(plan_session *s, uint32_t signature) {
-    plan_driver *d = s->p->driver;
-    const plan_signature_record *g = &s->p->view.signatures[signature];
-    for (uint32_t i = g->segment; i < g->segment + g->segment_count; i++) {
-        plan_status status = d->graph_launch(d, s->stream, s->execs[i]);
-        if (status)
-            return status;
-        s->graph_launches++;
-    }
-    s->replays++;
-    return PLAN_OK;
-}
-
-static plan_status launch_eagerly(plan_session *s, uint32_t signature) {
-    plan_driver *d = s->p->driver;
-    const plan_signature_record *g = &s->p->view.signatures[signature];
-    for (uint32_t i = g->launch; i < g->launch + g->launch_count; i++) {
-        plan_driver_launch l;
-        plan_describe_launch(s->p, i, s->args, &l);
-        plan_status status = d->launch(d, s->stream, &l);
-        if (status)
-            return status;
-        s->eager_launches++;
-    }
-    return PLAN_OK;
-}
-
 /* Everything that can refuse a step before it is launched, but the capacity. */
 static plan_status check_ready(const plan_session *s, uint32_t signature, bool eager) {
     if (eager && !s->warmed)
@@ -116,7 +89,7 @@ static plan_status run_step(plan_session *s, uint32_t signature, bool eager) {
     int64_t growth;
     plan_status status = evaluate_steps(s, signature, &growth);
     if (!status)
-        status = eager ? launch_eagerly(s, signature) : launch_graphs(s, signature);
+        status = plan_session_launch(s, signature, eager);
     if (status)
         return status;
     apply_steps(s, signature);

@@ -235,7 +235,7 @@ static plan_status check_launches(const plan_view *v, const plan_report *r) {
     return PLAN_OK;
 }
 
-/* Segments tile the signature's launches in order, and each boundary between two of them has a seam. */
+/* Segments tile the signature's launches in order. */
 static plan_status check_segments(const plan_view *v, const plan_report *r, const plan_signature_record *s, uint32_t i) {
     uint32_t next = 0;
     for (uint32_t k = s->segment; k < s->segment + s->segment_count; k++) {
@@ -251,10 +251,82 @@ static plan_status check_segments(const plan_view *v, const plan_report *r, cons
     if (next != s->launch_count)
         return plan_view_fail(r, "signatures[%" PRIu32 "].segment: expected segments over %" PRIu32 " launches, found %"
                               PRIu32, i, s->launch_count, next);
-    if (s->segment_count > 1 && s->seam_count < s->segment_count - 1)
-        return plan_view_fail(r, "signatures[%" PRIu32 "].seam_count: expected at least %" PRIu32 ", found %" PRIu32, i,
-                              s->segment_count - 1, s->seam_count);
     return PLAN_OK;
+}
+
+/* The first of the signature's segments that begins at LAUNCH or behind it; the end of the run when there is none. */
+static uint32_t segment_from(const plan_view *v, const plan_signature_record *s, uint32_t launch) {
+    uint32_t low = s->segment, high = s->segment + s->segment_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (v->segments[middle].launch < launch) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* A segment begins at LAUNCH, or all launches end there. */
+static int is_boundary(const plan_view *v, const plan_signature_record *s, uint32_t launch) {
+    uint32_t segment = segment_from(v, s, launch);
+    return launch == s->launch_count || (segment < s->segment + s->segment_count && v->segments[segment].launch == launch);
+}
+
+static plan_status check_block(const plan_view *v, const plan_report *r, const plan_signature_record *s, uint32_t k) {
+    const plan_block_record *b = &v->blocks[k];
+    if (b->launch >= s->launch_count || b->launch_count < 1 || b->launch_count > s->launch_count - b->launch)
+        return plan_view_fail(r, "blocks[%" PRIu32 "].launch_count: expected 1 or more inside %" PRIu32 " launches, found %" PRIu32
+                              " from %" PRIu32, k, s->launch_count, b->launch_count, b->launch);
+    if (outside(v, PLAN_REGION_ARENA, b->offset, 1))
+        return range_fault(v, r, "blocks", k, "offset", PLAN_REGION_ARENA, b->offset, 1);
+    if (b->seam == PLAN_NONE) {
+        uint32_t next = segment_from(v, s, b->launch + 1);
+        if (next < s->segment + s->segment_count && v->segments[next].launch < b->launch + b->launch_count)
+            return plan_view_fail(r, "blocks[%" PRIu32 "].seam: expected a seam, since segments end inside it, found none", k);
+        return PLAN_OK;
+    }
+    if (b->seam < s->seam || b->seam - s->seam >= s->seam_count)
+        return plan_view_fail(r, "blocks[%" PRIu32 "].seam: expected one of its signature's %" PRIu32 " seams, found %" PRIu32, k,
+                              s->seam_count, b->seam);
+    if (!is_boundary(v, s, b->launch) || !is_boundary(v, s, b->launch + b->launch_count))
+        return plan_view_fail(r, "blocks[%" PRIu32 "].seam: expected a block that begins and ends with segments, found one within a segment", k);
+    return PLAN_OK;
+}
+
+/* Each boundary between segments is a seam, or the begin or end of a block with one. */
+static plan_status check_seams(const plan_view *v, const plan_report *r, const plan_signature_record *s, uint32_t i) {
+    uint64_t ends = 0, boundaries = s->segment_count ? s->segment_count - 1 : 0;
+    for (uint32_t k = s->block; k < s->block + s->block_count; k++)
+        if (v->blocks[k].seam != PLAN_NONE) ends += 2;
+    if (s->seam_count + ends >= boundaries) return PLAN_OK;
+    return plan_view_fail(r, "signatures[%" PRIu32 "].seam_count: expected at least %" PRIu64 ", found %" PRIu32, i, boundaries - ends,
+                          s->seam_count);
+}
+
+/* In order of their begin, outer first; each inside or outside of each other; no seam inside a node. */
+static plan_status check_blocks(const plan_view *v, const plan_report *r, const plan_signature_record *s, uint32_t i) {
+    uint32_t around[PLAN_NESTING_LIMIT], depth = 0;
+    if (s->block_count && s->kind == PLAN_SIGNATURE_LOAD)
+        return plan_view_fail(r, "signatures[%" PRIu32 "].block_count: expected 0 for a load signature, found %" PRIu32, i, s->block_count);
+    for (uint32_t k = s->block; k < s->block + s->block_count; k++) {
+        const plan_block_record *b = &v->blocks[k];
+        plan_status status = check_block(v, r, s, k);
+        if (status) return status;
+        if (k > s->block && (b->launch < b[-1].launch || (b->launch == b[-1].launch && b->launch_count > b[-1].launch_count)))
+            return plan_view_fail(r, "blocks[%" PRIu32 "].launch: expected blocks in order of their begin, outer first, found %" PRIu32
+                                  " after %" PRIu32, k, b->launch, b[-1].launch);
+        while (depth && b->launch >= v->blocks[around[depth - 1]].launch + v->blocks[around[depth - 1]].launch_count) depth--;
+        const plan_block_record *outer = depth ? &v->blocks[around[depth - 1]] : NULL;
+        if (outer && b->launch + b->launch_count > outer->launch + outer->launch_count)
+            return plan_view_fail(r, "blocks[%" PRIu32 "].launch_count: expected an end inside block %" PRIu32 ", found one behind it", k,
+                                  around[depth - 1]);
+        if (outer && outer->seam == PLAN_NONE && b->seam != PLAN_NONE)
+            return plan_view_fail(r, "blocks[%" PRIu32 "].seam: expected none inside the node of block %" PRIu32 ", found %" PRIu32, k,
+                                  around[depth - 1], b->seam);
+        if (depth == PLAN_NESTING_LIMIT)
+            return plan_view_fail(r, "blocks[%" PRIu32 "]: expected at most %d blocks inside each other, found more", k, PLAN_NESTING_LIMIT);
+        around[depth++] = k;
+    }
+    return check_seams(v, r, s, i);
 }
 
 static plan_status check_edges_and_nodes(const plan_view *v, const plan_report *r, const plan_signature_record *s) {
@@ -303,7 +375,7 @@ static plan_status check_disjoint(const plan_report *r, uint32_t i, const char *
 }
 
 static plan_status check_signatures(const plan_view *v, const plan_report *r) {
-    uint32_t end[6] = {0};
+    uint32_t end[7] = {0};
     for (uint32_t i = 0; i < v->signature_count; i++) {
         const plan_signature_record *s = &v->signatures[i];
         plan_status status = check_disjoint(r, i, "launch", s->launch, s->launch_count, &end[0]);
@@ -312,7 +384,9 @@ static plan_status check_signatures(const plan_view *v, const plan_report *r) {
         if (!status) status = check_disjoint(r, i, "edge", s->edge, s->edge_count, &end[3]);
         if (!status) status = check_disjoint(r, i, "node", s->node, s->node_count, &end[4]);
         if (!status) status = check_disjoint(r, i, "value", s->value, s->value_count, &end[5]);
+        if (!status) status = check_disjoint(r, i, "block", s->block, s->block_count, &end[6]);
         if (!status) status = check_segments(v, r, s, i);
+        if (!status) status = check_blocks(v, r, s, i);
         if (!status) status = check_edges_and_nodes(v, r, s);
         if (!status) status = check_metadata(v, r, s, i);
         if (!status && s->arena_bytes > v->regions[PLAN_REGION_ARENA].bytes)

@@ -2,8 +2,9 @@
  *
  *   session_run TARGET PLAN LIST DUMP
  *
- * LIST has lines `in NAME FILE` (raw bytes), `run`, and `out NAME`: DUMP gets a line `NAME BYTES DIM...` with the present
- * dims, then the bytes. */
+ * LIST has lines `in NAME FILE` (raw bytes), `eager 0` or `eager 1` (how the next runs are launched), `run`, and `out NAME`: DUMP gets a
+ * line `NAME BYTES DIM...` with the present dims, then the bytes. `size SYMBOL N` sets a symbol from the next run on. `counters`
+ * gives DUMP a line of the IF nodes, WHILE nodes, decisions of the host, and graphs launched. */
 #include <plan.h>
 
 #include <stdio.h>
@@ -39,12 +40,38 @@ static plan_status write_output(plan_session *s, const char *name, FILE *dump)
     return status;
 }
 
+static plan_status write_counters(plan_session *s, FILE *dump)
+{
+    plan_counters c;
+    plan_status status = plan_session_counters(s, &c);
+    if (!status)
+        fprintf(dump, "%llu %llu %llu %llu\n", (unsigned long long)c.if_nodes, (unsigned long long)c.while_nodes,
+                (unsigned long long)c.decisions, (unsigned long long)c.graph_launches);
+    return status;
+}
+
+static char symbol[256];
+static int64_t symbol_value;
+
+static plan_status run(plan_session *s)
+{
+    const char *const names[] = {symbol};
+    return plan_session_run(s, "main", names, &symbol_value, symbol[0] != 0);
+}
+
 static plan_status command(plan_session *s, const char *line, FILE *dump)
 {
-    char word[8] = "", name[256] = "", path[1024] = "";
-    sscanf(line, "%7s %255s %1023s", word, name, path);
+    char word[16] = "", name[256] = "", path[1024] = "";
+    sscanf(line, "%15s %255s %1023s", word, name, path);
     if (!strcmp(word, "in")) return write_input(s, name, path);
-    if (!strcmp(word, "run")) return plan_session_run(s, "main", NULL, NULL, 0);
+    if (!strcmp(word, "eager")) return plan_session_set_eager(s, !strcmp(name, "1"));
+    if (!strcmp(word, "counters")) return write_counters(s, dump);
+    if (!strcmp(word, "size")) {
+        memcpy(symbol, name, sizeof symbol);
+        symbol_value = strtoll(path, NULL, 10);
+        return PLAN_OK;
+    }
+    if (!strcmp(word, "run")) return run(s);
     return strcmp(word, "out") ? PLAN_ERROR_ARGUMENT : write_output(s, name, dump);
 }
 

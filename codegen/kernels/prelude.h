@@ -44,6 +44,8 @@ typedef unsigned long long gp_u64;
 #else
 #define GP_WAIT
 #endif
+/* Sets the condition of a graph's conditional node: its kernel is linked with the device runtime. */
+#define CONDITION_SET(handle, value) cudaGraphSetConditional((handle), (value))
 /* Into the L2 cache, where a later read finds what is written meanwhile: allowed before the wait. */
 #define PREFETCH(pointer) asm volatile("prefetch.global.L2 [%0];" : : "l"(pointer))
 
@@ -154,6 +156,7 @@ FN gp_u16 gp_to_f16(float v)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
 #define PREFETCH(pointer) ((void)0)
+#define CONDITION_SET(handle, value) (*(gp_u32 *)(handle) = (gp_u32)(value))
 #define SHARED(type, name, count) static _Thread_local __attribute__((aligned(16))) type name[count]
 
 __attribute__((visibility("default"))) const plan_host_services *plan_host;
@@ -789,4 +792,36 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
         for (int gp_t = 1; TID == 0 && gp_t < KERNEL_BLOCK; gp_t++) (sums)[gp_t] += (sums)[gp_t - 1]; \
         SYNC(); \
     } while (0)
+#endif
+#define GP_TO_F16(v) gp_to_f16(v)
+#define GP_TO_BF16(v) gp_to_bf16(v)
+/* The pair of halves in a word as two floats. */
+#define GP_PAIR_F16(word, v) ((v)[0] = gp_from_f16((gp_u16)((word) & 0xffffu)), (v)[1] = gp_from_f16((gp_u16)((word) >> 16)))
+#define GP_PAIR_BF16(word, v) ((v)[0] = gp_float_of((word) << 16), (v)[1] = gp_float_of((word) & 0xffff0000u))
+/* COPY16: 16 aligned bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. The copies
+ * since the last COPY_END are a group; COPY_WAIT(n): but for the last n groups all have arrived, this thread's. SYNC_WARP: as SYNC, of a
+ * warp. */
+#if ON_GPU
+#define SYNC_WARP() __syncwarp()
+#if __CUDA_ARCH__ >= 800
+#define COPY16(to, from, wanted) \
+    asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, p; }" \
+                 : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)) : "memory")
+#define COPY_END() asm volatile("cp.async.commit_group;" : : : "memory")
+#define COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
+#else
+#define COPY16(to, from, wanted) ((void)(*(uint4 *)(to) = (wanted) ? *(const uint4 *)(from) : make_uint4(0, 0, 0, 0)))
+#define COPY_END() ((void)0)
+#define COPY_WAIT(n) ((void)0)
+#endif
+#else
+#define SYNC_WARP() do { GP_FENCE(); plan_host->warp_sum(0.0f); GP_FENCE(); } while (0)
+#define COPY16(to, from, wanted) gp_copy16((to), (from), (wanted) ? 16 : 0)
+#define COPY_END() ((void)0)
+#define COPY_WAIT(n) ((void)0)
+FN void gp_copy16(void *to, const void *from, int bytes)
+{
+    __builtin_memset(to, 0, 16);
+    if (bytes > 0) __builtin_memcpy(to, from, (unsigned)bytes);
+}
 #endif

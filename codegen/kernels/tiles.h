@@ -3,18 +3,10 @@
 #if TENSOR
 
 #if ON_GPU
-/* 16 bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. */
-#define COPY16(to, from, wanted) \
-    asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, p; }" \
-                 : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)) : "memory")
-/* The same, zeros behind the first BYTES, 0 to 16. */
+/* COPY16 (prelude.h) with zeros behind the first BYTES, 0 to 16. */
 #define COPY_PART(to, from, bytes) \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" \
                  : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(bytes)) : "memory")
-/* The copies since the last COPY_END are a group; COPY_WAIT(n): but for the last n groups all have arrived, this thread's. */
-#define COPY_END() asm volatile("cp.async.commit_group;" : : : "memory")
-#define COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
-#define SYNC_WARP() __syncwarp()
 /* Four matrices of 8 x 8 halves from shared memory: lane l gives the address of row l % 8 (16 bytes) of matrix l / 8; lane 4 * g + t
  * gets elements 2 * t and 2 * t + 1 of row g of matrix j in r[j], or, TRANSPOSED, those of column g. */
 #define LOAD_MATRICES(r, row) GP_LOAD_MATRICES("", r, row)
@@ -69,11 +61,7 @@ FN gp_u32 gp_pack_bf16(float low, float high)
     return r;
 }
 #else
-#define COPY16(to, from, wanted) gp_copy16((to), (from), (wanted) ? 16 : 0)
 #define COPY_PART(to, from, bytes) gp_copy16((to), (from), (int)(bytes))
-#define COPY_END() ((void)0)
-#define COPY_WAIT(n) ((void)0)
-#define SYNC_WARP() do { GP_FENCE(); plan_host->warp_sum(0.0f); GP_FENCE(); } while (0)
 #define LOAD_MATRICES(r, row) GP_LOAD_MATRICES(gp_x[1][2 * t] | (gp_u32)gp_x[1][2 * t + 1] << 16, r, row)
 #define LOAD_TRANSPOSED(r, row) GP_LOAD_MATRICES(gp_x[0][g] | (gp_u32)gp_x[2][g] << 16, r, row)
 #define GP_LOAD_MATRICES(words, r, row) \
@@ -88,11 +76,6 @@ FN gp_u32 gp_pack_bf16(float low, float high)
         } \
         SYNC_WARP(); \
     } while (0)
-FN void gp_copy16(void *to, const void *from, int bytes)
-{
-    __builtin_memset(to, 0, 16);
-    if (bytes > 0) __builtin_memcpy(to, from, (unsigned)bytes);
-}
 FN float gp_exp2(float v) { return exp2f(v); }
 FN gp_u32 gp_fours(gp_u32 a, gp_u32 magic) { return (a & 0x000f000fu) | magic; }
 FN void gp_two(const float *p, float *v) { v[0] = p[0], v[1] = p[1]; }

@@ -1,9 +1,10 @@
 /* control.c - control flow, which becomes plain nodes (expand.h):
- *   If     on a known condition: the branch that it picks; on device data: both branches, and a select for each output
- *   Loop   with a known trip count: its body so many times; Scan likewise
+ *   If     on a known condition: the branch that it picks; on device data: see expand_data.c
+ *   Loop   with a known trip count: its body so many times; Scan likewise; that ends on data: see expand_data.c
  *   Scan, and Loop over a dim: LoopEnter, the body once, LoopExit; lowering repeats it (passes/lower_loop.c) */
 #include "compiler.h"
-#include "expand.h"
+#include "expand_loop.h"
+#include "ops/extent.h"
 #include "ops/ops.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static bool select_shape(Compilation *c, Node *n)
     return equal_dims(c, n, a, b, "the branches of If have one shape") && output_set(c, n, 0, a->dtype, a->rank, a->dims);
 }
 
-/* ---- loops over a dim */
+/* ---- loops */
 
 /* The nodes of ours have no meaning in a model file. */
 static bool ours(Compilation *c, const Node *n)
@@ -33,6 +34,12 @@ static bool ours(Compilation *c, const Node *n)
     if (n->loop) return true;
     node_error(c, n, "this operator is the compiler's own");
     return false;
+}
+
+/* What stands for the dims of a state that may grow; NULL: the state keeps its shape. */
+static LoopGrowth *open_state(const Loop *loop, int i)
+{
+    return loop->kind == LOOP_WHILE && i < loop->states && loop->growth ? loop->growth[i] : NULL;
 }
 
 static bool enter_shape(Compilation *c, Node *n)
@@ -44,9 +51,10 @@ static bool enter_shape(Compilation *c, Node *n)
         const Value *v = node_input(c, n, i);
         Dim dims[MAX_RANK];
         int rank = 0, axis = i < loop->states ? -1 : loop->input_axes[i - loop->states];
+        const LoopGrowth *g = open_state(loop, i);
         for (int k = 0; k < v->rank; k++) {
-            if (k != axis) dims[rank++] = v->dims[k];
-            else good &= dim_equate(c, n, "all scanned inputs are equally long", v->dims[k], loop->trip);
+            if (k != axis) dims[rank++] = g ? g->extent[k] : v->dims[k];
+            else good &= dim_equate(c, n, "all scanned inputs are equally long", v->dims[k], loop->length);
         }
         good &= output_set(c, n, i + 1, v->dtype, rank, dims);
     }
@@ -60,6 +68,51 @@ static const Node *enter_of(Compilation *c, const Node *leave)
     fault("infer", "a loop has no beginning");
 }
 
+static Sym only_symbol(Compilation *c, Dim d)
+{
+    for (Sym s = 1; s <= c->symbol_count; s++)
+        if (dim_symbol(c, s) == d) return s;
+    return 0;
+}
+
+/* The extent before an iteration becomes a symbol of class data: from the initial one on, by STEP in each iteration. */
+static bool state_grows(Compilation *c, const Node *enter, LoopGrowth *g, int axis, int64_t step, Dim initial)
+{
+    const Loop *loop = &c->loops[enter->loop];
+    Sym y = only_symbol(c, g->extent[axis]);
+    int64_t most;
+    if (g->axis == axis) return true;
+    if (!loop->most || !initial || step < 0 || g->axis >= 0 || c->symbols[y].equals) {
+        node_error(c, enter, "a carried value changes its dim %d by %lld in each iteration%s", axis, (long long)step,
+                   loop->most ? "; expected that it grows, along one axis" : ", and no bound of the iterations is known");
+        if (!loop->most) diag_remedy(c, "give the Loop a trip count: a constant, or one that follows from dims");
+        return false;
+    }
+    g->axis = axis;
+    g->step = dim_const(c, step);
+    c->symbols[y].class = SYM_DATA;
+    c->symbols[y].bound = dim_add(c, initial, dim_scale(c, loop->most, step));
+    if (dim_is_const(c, c->symbols[y].bound, &most)) c->symbols[y].hi = most;
+    c->symbols[y].proof = proof_add(c, "data", enter, 0, "%s is counted by the loop, at most %s", c->symbols[y].name, dim_text(c, c->symbols[y].bound));
+    return true;
+}
+
+/* A state whose shape was left open: each dim is the initial one, or grows. */
+static bool close_state(Compilation *c, Node *n, const Node *enter, LoopGrowth *g, const Value *fresh, const Value *initial)
+{
+    if (fresh->rank != initial->rank) return equal_dims(c, n, fresh, initial, "a carried value keeps its rank");
+    for (int k = 0; k < fresh->rank; k++) {
+        int64_t step;
+        if (!fresh->dims[k]) continue;
+        if (dim_is_const(c, dim_resolve(c, dim_sub(c, fresh->dims[k], g->extent[k])), &step) && step != 0) {
+            if (!state_grows(c, enter, g, k, step, initial->dims[k])) return false;
+        } else if (!dim_equate(c, n, "a carried value keeps its shape", fresh->dims[k], g->extent[k]) ||
+                   !dim_equate(c, n, "a carried value keeps its shape", g->extent[k], initial->dims[k]))
+            return false;
+    }
+    return true;
+}
+
 static bool exit_shape(Compilation *c, Node *n)
 {
     if (!ours(c, n)) return false;
@@ -71,20 +124,78 @@ static bool exit_shape(Compilation *c, Node *n)
         Dim dims[MAX_RANK];
         int rank = 0;
         if (v->rank < 0 || v->rank >= MAX_RANK) return true;
-        if (i < loop->states) good &= equal_dims(c, n, v, node_output(c, enter, i + 1), "a carried value keeps its shape");
+        LoopGrowth *g = open_state(loop, i);
+        if (g) good &= close_state(c, n, enter, g, v, node_input(c, enter, i));
+        else if (i < loop->states) good &= equal_dims(c, n, v, node_output(c, enter, i + 1), "a carried value keeps its shape");
         int axis = i < loop->states ? -1 : loop->output_axes[i - loop->states];
         if (i >= loop->states && axis < 0) axis += v->rank + 1;
         for (int k = 0; k < v->rank; k++) {
-            if (k == axis) dims[rank++] = loop->trip;
-            dims[rank++] = v->dims[k];
+            if (k == axis) dims[rank++] = loop->length;
+            dims[rank++] = g ? g->extent[k] : v->dims[k];
         }
-        if (axis == v->rank) dims[rank++] = loop->trip;
+        if (axis == v->rank) dims[rank++] = loop->length;
         if (n->outputs[i]) good &= output_set(c, n, i, v->dtype, rank, dims);
     }
     return good;
 }
 
-/* passes/lower_loop.c lowers a loop as a whole, from its Enter to its Exit. */
+/* ---- branches */
+
+static bool mark_shape(Compilation *c, Node *n) { return ours(c, n) && output_set(c, n, 0, DT_BOOL, 0, NULL); }
+
+/* The dim of an output: that of both branches, or, when they are known to differ, a count that each branch writes. */
+static Dim joined_dim(Compilation *c, Node *n, int i, int axis, Dim a, Dim b)
+{
+    Loop *loop = &c->loops[n->loop];
+    int64_t difference;
+    if (!a || !b) return 0;
+    if (!dim_is_const(c, dim_resolve(c, dim_sub(c, a, b)), &difference) || difference == 0)
+        return dim_equate(c, n, "the branches of If have one shape", a, b) ? a : 0;
+    if (!loop->growth) loop->growth = NEW_ARRAY(c, LoopGrowth *, loop->states + 1);
+    if (!loop->growth[i]) loop->growth[i] = NEW(c, LoopGrowth);
+    LoopGrowth *g = loop->growth[i];
+    if (!g->extent[axis]) g->extent[axis] = extent_counted(c, n, i, axis, difference > 0 ? a : b);
+    return g->extent[axis];
+}
+
+static bool if_exit_shape(Compilation *c, Node *n)
+{
+    if (!ours(c, n)) return false;
+    for (int i = 0; i < n->output_count; i++) {
+        const Value *a = node_input(c, n, i), *b = node_input(c, n, n->output_count + i);
+        Dim dims[MAX_RANK];
+        if (!n->outputs[i] || a->rank < 0 || b->rank < 0) continue;
+        if (a->rank != b->rank || a->dtype != b->dtype) return equal_dims(c, n, a, b, "the branches of If have one type");
+        for (int k = 0; k < a->rank; k++) dims[k] = joined_dim(c, n, i, k, a->dims[k], b->dims[k]);
+        if (diag_failed(c) || !output_set(c, n, i, a->dtype, a->rank, dims)) return false;
+    }
+    return true;
+}
+
+static bool go_on_shape(Compilation *c, Node *n) { return output_set(c, n, 0, DT_BOOL, 0, NULL); }
+
+static void go_on_lower(Lower *l, Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    View word = lower_output(l, n, 0);
+    Kernel *k = kernel_begin(l, n, "go_on");
+    const char *test = "1";
+    if (n->inputs[2]) {
+        kernel_in(k, "I", lower_input(l, n, 0));
+        kernel_in(k, "STEP", lower_input(l, n, 1));
+        kernel_in(k, "M", lower_input(l, n, 2));
+        test = "I_LD(I_OFF) + STEP_LD(STEP_OFF) < M_LD(M_OFF)";
+    }
+    if (n->inputs[3]) {
+        kernel_in(k, "C", lower_input(l, n, 3));
+        test = arena_text(&c->arena, "%s && C_LD(C_OFF) != 0", test);
+    }
+    kernel_out(k, "W", word);
+    kernel_text(k, "GOES_ON", test);
+    kernel_launch(k, 1, 1, 1, 32);
+}
+
+/* passes/lower_loop.c and its like lower a loop or branches as a whole, from the Enter to the Exit. */
 static void lowered_by_loop(Lower *l, Node *n)
 {
     (void)l;
@@ -98,7 +209,6 @@ static bool expand_if(Expansion *e)
     const Value *condition = node_input(e->c, &e->node, 0);
     int64_t *known;
     int count;
-    uint32_t cond = e->node.inputs[0];
     if (value_ints(e->c, condition, &known, &count) && count == 1) {
         const Graph *branch = expand_subgraph(e, known[0] ? "then_branch" : "else_branch");
         uint32_t *outputs = expand_clone(e, branch, NULL);
@@ -106,17 +216,7 @@ static bool expand_if(Expansion *e)
             if (e->node.outputs[i]) expand_identity(e, outputs[i], e->node.outputs[i]);
         return outputs != NULL;
     }
-    uint32_t *yes = expand_clone(e, expand_subgraph(e, "then_branch"), NULL);
-    uint32_t *no = yes ? expand_clone(e, expand_subgraph(e, "else_branch"), NULL) : NULL;
-    for (int i = 0; no && i < e->node.output_count; i++) {
-        if (!e->node.outputs[i]) continue;
-        Node *n = expand_node(e, "gcc-plan", "Select", 3, 1);
-        n->inputs[0] = cond;
-        n->inputs[1] = yes[i];
-        n->inputs[2] = no[i];
-        n->outputs[0] = e->node.outputs[i];
-    }
-    return no != NULL;
+    return expand_if_data(e);
 }
 
 /* Lists of one length: their items are selected. (Tensors: select_shape.) */
@@ -138,15 +238,6 @@ static bool expand_select(Expansion *e)
 }
 
 /* ---- unrolling */
-
-typedef struct Shape { /* of a Loop or Scan */
-    const Graph *body;
-    int states, scan_inputs, scan_outputs, first_state, first_output; /* first_*: in the body's inputs and outputs */
-    int input_axes[MAX_LOOP_SCANS], output_axes[MAX_LOOP_SCANS];
-    bool input_reverse[MAX_LOOP_SCANS], output_reverse[MAX_LOOP_SCANS];
-    const uint32_t *initial;  /* of states, then scanned inputs */
-    bool is_loop;             /* body inputs begin with the iteration number and a condition */
-} Shape;
 
 static bool unroll(Expansion *e, const Shape *s, int64_t trip)
 {
@@ -179,7 +270,7 @@ static bool unroll(Expansion *e, const Shape *s, int64_t trip)
 
 /* ---- loops that stay */
 
-static uint32_t new_loop(Expansion *e, const Shape *s, Dim trip)
+uint32_t expand_loop_new(Expansion *e, const Shape *s, LoopKind kind, Dim trip)
 {
     Compilation *c = e->c;
     if (c->loop_count + 2 > c->loop_room) {
@@ -190,7 +281,7 @@ static uint32_t new_loop(Expansion *e, const Shape *s, Dim trip)
         c->loop_room = room;
     }
     Loop *loop = &c->loops[++c->loop_count];
-    *loop = (Loop){ .trip = trip, .states = s->states, .scan_inputs = s->scan_inputs, .scan_outputs = s->scan_outputs };
+    *loop = (Loop){ .kind = kind, .outer = e->node.loop, .trip = trip, .length = trip, .states = s->states, .scan_inputs = s->scan_inputs, .scan_outputs = s->scan_outputs };
     memcpy(loop->input_axes, s->input_axes, sizeof loop->input_axes);
     memcpy(loop->output_axes, s->output_axes, sizeof loop->output_axes);
     memcpy(loop->input_reverse, s->input_reverse, sizeof loop->input_reverse);
@@ -198,10 +289,50 @@ static uint32_t new_loop(Expansion *e, const Shape *s, Dim trip)
     return c->loop_count;
 }
 
+bool expand_inside_dim_loop(const Expansion *e)
+{
+    for (uint32_t at = e->node.loop; at; at = e->c->loops[at].outer)
+        if (e->c->loops[at].kind == LOOP_DIM) return true;
+    return false;
+}
+
+/* Whether the body's condition is always true: the one it was given, or a constant, through any Identity. */
+static bool always_goes_on(const Graph *body)
+{
+    uint32_t v = body->outputs[0];
+    for (int hops = 0; hops < 8; hops++) {
+        const Value *value = &body->values[v];
+        if (v == body->inputs[1]) return true;
+        if (value->data) return data_int(value, 0) != 0;
+        if (!value->producer || strcmp(body->nodes[value->producer].op_type, "Identity") != 0) return false;
+        v = body->nodes[value->producer].inputs[0];
+    }
+    return false;
+}
+
+/* Whether the body has a loop whose iterations are not known to be few: it cannot stand in a launch loop. */
+static bool repeats_inside(Compilation *c, const Graph *body)
+{
+    for (uint32_t i = 1; i <= body->node_count; i++) {
+        const Node *n = &body->nodes[i];
+        if (*n->domain) continue;
+        for (int k = 0; !strcmp(n->op_type, "If") && k < n->attr_count; k++)
+            if (n->attrs[k].kind == ATTR_GRAPH && repeats_inside(c, &c->subgraphs[n->attrs[k].graph])) return true;
+        if (strcmp(n->op_type, "Scan") != 0 && strcmp(n->op_type, "Loop") != 0) continue;
+        const Graph *inner = NULL;
+        for (int k = 0; k < n->attr_count; k++)
+            if (n->attrs[k].kind == ATTR_GRAPH) inner = &c->subgraphs[n->attrs[k].graph];
+        bool fixed = !strcmp(n->op_type, "Loop") && n->inputs[0] && body->values[n->inputs[0]].data && inner && always_goes_on(inner);
+        if (!fixed || repeats_inside(c, inner)) return true;
+    }
+    return false;
+}
+
 static bool keep_loop(Expansion *e, const Shape *s, Dim trip)
 {
-    if (e->node.loop) return expand_refuse(e, "a loop over a dim inside another one is not supported");
-    e->loop = new_loop(e, s, trip);
+    if (repeats_inside(e->c, s->body)) return expand_while(e, s, trip, true);
+    if (expand_inside_dim_loop(e)) return expand_refuse(e, "a loop over a dim inside another one is not supported");
+    e->loop = expand_loop_new(e, s, LOOP_DIM, trip);
     uint32_t *inputs = NEW_ARRAY(e->c, uint32_t, s->body->input_count + 1);
     int moved = s->states + s->scan_inputs, at = 0;
     uint32_t *made = NEW_ARRAY(e->c, uint32_t, moved + 1);
@@ -225,20 +356,6 @@ static bool keep_loop(Expansion *e, const Shape *s, Dim trip)
 
 /* ---- Loop and Scan */
 
-/* Whether the body's condition is always true: the one it was given, or a constant, through any Identity. */
-static bool always_goes_on(const Graph *body)
-{
-    uint32_t v = body->outputs[0];
-    for (int hops = 0; hops < 8; hops++) {
-        const Value *value = &body->values[v];
-        if (v == body->inputs[1]) return true;
-        if (value->data) return data_int(value, 0) != 0;
-        if (!value->producer || strcmp(body->nodes[value->producer].op_type, "Identity") != 0) return false;
-        v = body->nodes[value->producer].inputs[0];
-    }
-    return false;
-}
-
 /* The body's shape; false after an error. */
 static bool loop_shape(Expansion *e, Shape *s)
 {
@@ -260,14 +377,13 @@ static bool expand_loop(Expansion *e)
     const Value *limit = node_input(e->c, &e->node, 0), *condition = node_input(e->c, &e->node, 1);
     if (!loop_shape(e, &s)) return false;
     bool known = !condition || (value_ints(e->c, condition, &starts, &count) && count == 1);
-    if (!known || !always_goes_on(s.body))
-        return expand_refuse(e, "its condition depends on data; loops that end on data are not supported");
-    if (condition && !starts[0]) return unroll(e, &s, 0);
-    if (!limit || !value_dims(e->c, limit, &dims, &count) || count != 1) return expand_refuse(e, "its trip count depends on data");
-    Dim d = dim_resolve(e->c, dims[0]);
-    if (!dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (trip > MAX_UNROLL) return expand_refuse(e, "its trip count is %lld; expected at most %d", (long long)trip, MAX_UNROLL);
-    return unroll(e, &s, trip > 0 ? trip : 0);
+    if (condition && known && !starts[0]) return unroll(e, &s, 0);
+    bool counted = limit && value_dims(e->c, limit, &dims, &count) && count == 1;
+    Dim d = counted ? dim_resolve(e->c, dims[0]) : 0;
+    bool exact = known && always_goes_on(s.body) && d;
+    if (exact && !dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
+    if (exact && trip <= MAX_UNROLL) return unroll(e, &s, trip > 0 ? trip : 0);
+    return expand_while(e, &s, d, exact);
 }
 
 static int listed(const Expansion *e, const char *attr, int i)
@@ -302,8 +418,7 @@ static bool expand_scan(Expansion *e)
     Dim d = dim_resolve(e->c, e->c->graph.values[s.initial[s.states]].dims[s.input_axes[0]]);
     if (!d) return expand_refuse(e, "the length that it scans is unknown");
     if (!dim_is_const(e->c, d, &trip)) return keep_loop(e, &s, d);
-    if (trip > MAX_UNROLL) return expand_refuse(e, "it scans %lld elements; expected at most %d", (long long)trip, MAX_UNROLL);
-    return unroll(e, &s, trip);
+    return trip > MAX_UNROLL ? expand_while(e, &s, d, true) : unroll(e, &s, trip);
 }
 
 /* Of opset 8: the whole once for each entry of the batch, which is the first axis of all inputs and outputs. */
@@ -351,5 +466,13 @@ static const OpRow rows[] = {
       .shape = enter_shape, .lower = lowered_by_loop },
     { .domain = "gcc-plan", .name = "LoopExit", .since = 1, .schema = "inputs:any* -> outputs:any*", .facts = OP_RANDOM,
       .shape = exit_shape, .lower = lowered_by_loop },
+    { .domain = "gcc-plan", .name = "GoOn", .since = 1, .schema = "iteration:i64, step:i64, limit:i64?, cond:bool? -> go:bool",
+      .shape = go_on_shape, .lower = go_on_lower },
+    { .domain = "gcc-plan", .name = "IfEnter", .since = 1, .schema = "cond:bool -> taken:bool", .facts = OP_RANDOM,
+      .shape = mark_shape, .lower = lowered_by_loop },
+    { .domain = "gcc-plan", .name = "IfElse", .since = 1, .schema = "cond:bool -> taken:bool", .facts = OP_RANDOM,
+      .shape = mark_shape, .lower = lowered_by_loop },
+    { .domain = "gcc-plan", .name = "IfExit", .since = 1, .schema = "inputs:any* -> outputs:any*", .facts = OP_RANDOM,
+      .shape = if_exit_shape, .lower = lowered_by_loop },
 };
 const OpFamily ops_control = { rows, (int)COUNT_OF(rows), "compiler/ops/control.c" };

@@ -303,7 +303,7 @@ static Cache open_cache(Lower *l, const Node *n, const Sizes *z, const Parts *p,
 
 /* ---- one new row a sequence: all in one launch */
 
-enum { MAX_GROUP = 8, MAX_TICKETS = 1024, PARTS_BYTES = 30 * 1024 };
+enum { MAX_GROUP = 8, MAX_TICKETS = 1024 };
 
 static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
 
@@ -315,7 +315,7 @@ static bool one_row_fits(Lower *l, const Node *n)
     int64_t head, batch;
     if (!read_sizes(c, n, &z) || !dim_is(c, lower_dim(l, z.rows), 1) || dim_is(c, lower_dim(l, z.fresh), 0)) return false;
     if (!dim_is_const(c, lower_dim(l, z.head), &head) || !dim_is_const(c, lower_dim(l, z.batch), &batch)) return false;
-    if (head < 16 || head > 256 || (head & (head - 1)) || z.heads / z.kv_heads > MAX_GROUP || batch * z.kv_heads > MAX_TICKETS) return false;
+    if (!(head == 64 || head == 128 || head == 256) || z.heads / z.kv_heads > MAX_GROUP || batch * z.kv_heads > MAX_TICKETS) return false;
     const Value *keys = node_output(c, n, 1), *values = node_output(c, n, 2);
     return is_half(node_input(c, n, GQ_QUERY)) && is_half(keys) && is_half(values) && keys->dtype == values->dtype && !node_input(c, n, GQ_BIAS) &&
            attr_int(n, "causal") != 0 && keys->state && values->state && lower_upper(l, z.total) >= 64;
@@ -381,11 +381,8 @@ static void one_row_norms(Lower *l, Kernel *k, const Node *n)
 static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
 {
     Compilation *c = l->c;
-    const int64_t group = z->heads / z->kv_heads, batch = lower_upper(l, p->q.dims[0]), lanes = p->head / 8;
-    int64_t threads = 256, splits = 1;
-    while (threads > 64 && threads / 32 * group * p->head * 4 > PARTS_BYTES) threads /= 2;
-    int64_t chunk = 32 / lanes * (threads / 32);
-    while (chunk < 32 && chunk * lanes < 4 * threads) chunk *= 2;
+    const int64_t group = z->heads / z->kv_heads, batch = lower_upper(l, p->q.dims[0]);
+    int64_t splits = 1;
     while (splits < 64 && 2 * splits * z->kv_heads * batch <= 264) splits *= 2;
     const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, splits), dim_const(c, group), dim_const(c, p->head)};
     const Dim pair[5] = {shape[0], shape[1], shape[2], shape[3], dim_const(c, 2)};
@@ -405,11 +402,11 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     one_row_norms(l, k, n);
     prepare_rotary(l, k, n);
     kernel_rows(k);
-    kernel_text(k, "KTYPE", keys->present.store == DT_F16 ? "F16" : "BF16");
+    kernel_text(k, "TYPE", keys->present.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "D", p->head);
     kernel_int(k, "GROUP", group);
     kernel_int(k, "SPLITS", splits);
-    kernel_int(k, "CHUNK", chunk);
+    kernel_int(k, "STAGES", p->head > 128 ? 1 : 2);
     kernel_int(k, "CAPACITY", keys->capacity < values->capacity ? keys->capacity : values->capacity);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
     kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
@@ -417,7 +414,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_float(k, "SCALE", a->scale);
     const int64_t row = 2 * batch * z->kv_heads * dtype_bytes(keys->present.store, p->head);
     kernel_bytes(k, 2 * row + 2 * batch * z->heads * dtype_bytes(p->q.store, p->head), row);
-    kernel_launch(k, splits, z->kv_heads, batch, (int)threads);
+    kernel_launch(k, splits, z->kv_heads, batch, (int)(32 * group));
 }
 
 static void gqa_lower(Lower *l, Node *n)

@@ -108,6 +108,7 @@ static void add_signature(plan_writer *w, uint32_t kind, const char *name, int s
     s.launch = plan_writer_count(w, PLAN_SECTION_LAUNCHES), s.launch_count = 3;
     s.segment = plan_writer_count(w, PLAN_SECTION_SEGMENTS), s.segment_count = (uint32_t)segments;
     s.seam = plan_writer_count(w, PLAN_SECTION_SEAMS), s.seam_count = (uint32_t)segments - 1;
+    s.block = plan_writer_count(w, PLAN_SECTION_BLOCKS), s.block_count = 2;
     s.edge = plan_writer_count(w, PLAN_SECTION_EDGES), s.edge_count = 2;
     s.step = 0, s.step_count = 1;
     s.node = plan_writer_count(w, PLAN_SECTION_NODES), s.node_count = 2;
@@ -129,7 +130,10 @@ static void add_signature(plan_writer *w, uint32_t kind, const char *name, int s
     plan_seam_record seam = {plan_writer_string(w, "layers.0/NonZero"), PLAN_SEAM_DATA_EXTENT,
                              plan_writer_string(w, "extent depends on data, no bound known"),
                              plan_writer_string(w, "give a bound in the recipe (bounds: {layers.0/NonZero_0: 64})")};
-    if (segments == 2) plan_writer_add(w, PLAN_SECTION_SEAMS, &seam);
+    uint32_t by = segments == 2 ? plan_writer_add(w, PLAN_SECTION_SEAMS, &seam) : PLAN_NONE;
+    plan_block_record blocks[] = {{PLAN_BLOCK_WHILE, plan_writer_string(w, "layers.0/Loop"), 1, 2, by, 0, 256},
+                                  {PLAN_BLOCK_ELSE, plan_writer_string(w, "layers.0/If"), 1, 1, PLAN_NONE, 0, 257}};
+    for (size_t i = 0; i < 2; i++) plan_writer_add(w, PLAN_SECTION_BLOCKS, &blocks[i]);
     plan_writer_add(w, PLAN_SECTION_SIGNATURES, &s);
 }
 

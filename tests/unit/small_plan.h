@@ -49,7 +49,9 @@ static const char small_module[] =
     "  i64 *e = (i64 *)a[0], n = a[4] ? (i64)a[4] : e[1]; const float *o = (const float *)a[1] + (n - 1) * 16; int b = 0;\n"
     "  for (int v = 1; v < 16; v++) if (o[v] > o[b]) b = v;\n"
     "  *(i64 *)a[2] = b; ((i64 *)a[3])[e[2] % 65536] = b; e[2]++; }\n"
-    "void advance(const ix *x, const u64 *a) { i64 *e = (i64 *)a[0]; if (x->first == 0) e[0] += a[1] ? (i64)a[1] : e[1]; }\n";
+    "void advance(const ix *x, const u64 *a) { i64 *e = (i64 *)a[0]; if (x->first == 0) e[0] += a[1] ? (i64)a[1] : e[1]; }\n"
+    "/* a condition's handle := whether the number is below 3 */\n"
+    "void decide(const ix *x, const u64 *a) { if (x->first == 0) *(unsigned *)a[1] = *(i64 *)a[0] < 3; }\n";
 
 static const char *small_folder(void) {
     static char folder[] = "/tmp/test_runtime.XXXXXX";

@@ -256,7 +256,29 @@ static const struct {
     {"signatures[1]", "launch", "4294967295", "signatures[1].launch: expected a run inside the 6 records of launches, found 3 from 4294967295"},
     {"signatures[1]", "launch", "2", "signatures[1].launch: expected a run from 3 on (signatures share none), found 2"},
     {"signatures[1]", "segment_count", "1", "signatures[1].segment: expected segments over 3 launches, found 1"},
-    {"signatures[1]", "seam_count", "0", "signatures[1].seam_count: expected at least 1, found 0"},
+    {"signatures[1]", "seam_count", "0", "blocks[2].seam: expected one of its signature's 0 seams, found 0"},
+    {"signatures[0]", "kind", "load", "signatures[0].block_count: expected 0 for a load signature, found 2"},
+    {"signatures[1]", "block", "1", "signatures[1].block: expected a run from 2 on (signatures share none), found 1"},
+    {"signatures[1]", "block", "3", "signatures[1].block: expected a run inside the 4 records of blocks, found 2 from 3"},
+    {"blocks[0]", "kind", "3", "blocks[0].kind: expected a known block_kind, found 3"},
+    {"blocks[0]", "launch", "3", "blocks[0].launch_count: expected 1 or more inside 3 launches, found 2 from 3"},
+    {"blocks[0]", "launch_count", "3", "blocks[0].launch_count: expected 1 or more inside 3 launches, found 3 from 1"},
+    {"blocks[0]", "launch_count", "0", "blocks[0].launch_count: expected 1 or more inside 3 launches, found 0 from 1"},
+    {"blocks[0]", NULL, "blocks[0] kind=while launch=2 launch_count=1 seam=none offset=256", "blocks[1].launch: expected blocks in order of their begin, outer first, found 1 after 2"},
+    {"blocks[0]", "launch_count", "1", ""},
+    {"blocks[1]", "launch_count", "2", ""},
+    {"blocks[0]", NULL, "blocks[0] kind=if launch=0 launch_count=2 seam=none offset=256", ""},
+    {"blocks[1]", NULL, "blocks[1] kind=if launch=0 launch_count=2 seam=none offset=256", "blocks[1].launch: expected blocks in order of their begin, outer first, found 0 after 1"},
+    {"blocks[1]", "launch_count", "3", "blocks[1].launch_count: expected 1 or more inside 3 launches, found 3 from 1"},
+    {"blocks[0]", "offset", "2048", "blocks[0].offset: expected inside the 2048 bytes of region arena, found 1 bytes at 2048"},
+    {"blocks[0]", "seam", "0", "blocks[0].seam: expected one of its signature's 0 seams, found 0"},
+    {"blocks[2]", "seam", "none", ""},
+    {"blocks[2]", "launch", "0", "blocks[2].seam: expected a block that begins and ends with segments, found one within a segment"},
+    {"blocks[2]", "launch_count", "1", "blocks[2].seam: expected a block that begins and ends with segments, found one within a segment"},
+    {"blocks[3]", "seam", "0", "blocks[3].seam: expected a block that begins and ends with segments, found one within a segment"},
+    {"blocks[2]", NULL, "blocks[2] kind=while launch=0 launch_count=3 seam=none offset=256", "blocks[2].seam: expected a seam, since segments end inside it, found none"},
+    {"blocks[1]", NULL, "blocks[1] kind=if launch=2 launch_count=1 seam=none offset=256", ""},
+    {"blocks[0]", "seam", "none reserved=1", "blocks[0].reserved: expected 0, found 1"},
     {"signatures[0]", "arena_bytes", "2049", "signatures[0].arena_bytes: expected inside the 2048 bytes of region arena, found 2049 bytes at 0"},
     {"signatures[0]", "metadata_offset", "41", "signatures[0].metadata_offset: expected inside the 80 bytes of section metadata, found 40 bytes at 41"},
     {"signatures[0]", "metadata_bytes", "7", "signatures[0].metadata_bytes: expected 0 or at least 8, found 7"},
@@ -293,7 +315,7 @@ static const struct {
     {"launches[0]", "grid_x", "2147483648", "launches[0].grid_x: expected 1 to 2147483647, found 2147483648"},
     {"launches[0]", "arg_count", "2", "launches[0].arg_count: expected 3 for kernel 'gemv_0', found 2"},
     {"launches[5]", "arg", "8", "launches[5].arg: expected a run inside the 8 records of args, found 1 from 8"},
-    {"args[0]", "kind", "4", "args[0].kind: expected a known arg_kind, found 4"},
+    {"args[0]", "kind", "5", "args[0].kind: expected a known arg_kind, found 5"},
     {"args[0]", "region", "7", "args[0].region: expected a known region, found 7"},
     {"args[0]", "value", "0x1001", "args[0].value: expected inside the 4096 bytes of region weights, found 0 bytes at 4097"},
     {"args[2]", "value", "0x100000000", "args[2].value: expected 32 bits, found 0x100000000"},
@@ -335,7 +357,7 @@ static const struct {
     {"weights", NULL, "weight_refs[0] file=\"w\" bytes=1001\nweights 1224", "weight_refs[0].region_offset: expected inside the 1000 initialised bytes of region weights, found 1001 bytes at 0"},
     {"weights", NULL, "weight_refs[0] file=\"w\" bytes=1 file_offset=9223372036854775807\nweights 1224", "weight_refs[0].file_offset: expected an end below 2^63, found 1 bytes at 9223372036854775807"},
     {"weights", NULL, "weight_refs[0] file=\"\" bytes=2 file_offset=1223\nweights 1224", "weight_refs[0].file_offset: expected inside the 1224 bytes of section weights, found 2 bytes at 1223"},
-    {"weights", NULL, "section[32] 0\nweights 1224", ""},
+    {"weights", NULL, "section[33] 0\nweights 1224", ""},
     {"weights", NULL, "weight_refs[0] file=\"a..b/w\" bytes=1 file_offset=9999\nweight_refs[1] file=\"\" bytes=1 file_offset=1223\nweights 1224", ""},
 };
 
@@ -361,7 +383,7 @@ static const struct {
     {"plan 2\nmetadata 1\n  0011\n", "3:5: expected 1 bytes, found more"},
     {"plan 2\nmetadata 2\n  00 11\n", "3:6: expected the end of the line, found '1'"},
     {"plan 2\nmetadata 2\n  zeros 3\n", "3:9: expected a number of at most 2, found a larger one"},
-    {"plan 2\nsection[31] 0\n", "2:12: expected a section number from 32 on"},
+    {"plan 2\nsection[32] 0\n", "2:12: expected a section number from 33 on"},
 };
 
 static void test_bad_records(void) {
@@ -377,6 +399,38 @@ static void test_bad_records(void) {
         if (bad_records[i].message[0] && status != PLAN_ERROR_FORMAT && status != PLAN_ERROR_METADATA) check(0, name, "the status is another");
         free(text);
     }
+}
+
+/* Rules between blocks that need more than one of them changed. */
+static void test_blocks(void) {
+    char message[512] = "";
+    plan_view view;
+    void *bytes = NULL;
+    uint64_t size;
+    plan_writer *w = build();
+    plan_block_record *outer = plan_writer_record(w, PLAN_SECTION_BLOCKS, 2), *inner = plan_writer_record(w, PLAN_SECTION_BLOCKS, 3);
+    outer->seam = PLAN_NONE;
+    inner->launch_count = 2;
+    inner->seam = 0;
+    if (plan_writer_write_memory(w, &bytes, &size, message, sizeof message)) abort();
+    (void)plan_view_open(bytes, size, &view, message, sizeof message);
+    check_text(message, "blocks[3].seam: expected none inside the node of block 2, found 0", "a seam inside a node");
+    free(bytes);
+    plan_writer_free(w);
+
+    w = build();
+    plan_block_record deep = *(plan_block_record *)plan_writer_record(w, PLAN_SECTION_BLOCKS, 3);
+    for (int i = 0; i < PLAN_NESTING_LIMIT; i++) plan_writer_add(w, PLAN_SECTION_BLOCKS, &deep);
+    ((plan_signature_record *)plan_writer_record(w, PLAN_SECTION_SIGNATURES, 1))->block_count += PLAN_NESTING_LIMIT - 2;
+    if (plan_writer_write_memory(w, &bytes, &size, message, sizeof message)) abort();
+    check(plan_view_open(bytes, size, &view, message, sizeof message) == PLAN_OK, "blocks as deep as the limit", message);
+    free(bytes);
+    ((plan_signature_record *)plan_writer_record(w, PLAN_SECTION_SIGNATURES, 1))->block_count++;
+    if (plan_writer_write_memory(w, &bytes, &size, message, sizeof message)) abort();
+    (void)plan_view_open(bytes, size, &view, message, sizeof message);
+    check_text(message, "blocks[18]: expected at most 16 blocks inside each other, found more", "blocks deeper than the limit");
+    free(bytes);
+    plan_writer_free(w);
 }
 
 static void test_bad_texts(void) {
@@ -581,6 +635,7 @@ int main(int argc, char **argv) {
         test_round_trip();
         test_bad_records();
     }
+    test_blocks();
     test_bad_texts();
     test_structure();
     test_exprs();

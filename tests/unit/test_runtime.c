@@ -229,6 +229,81 @@ static void test_capture_rules(void) {
     rig_close(&r);
 }
 
+/* A graph of one conditional node, with what decides before it and (IN_BODY) at the end of its body; the body adds 1. */
+static plan_status condition_graph(rig *r, plan_driver_function *decide, bool loop, bool before, bool in_body, plan_driver_exec **e) {
+    static const uint8_t words[2] = {PLAN_WORD_ADDRESS, PLAN_WORD_CONDITION};
+    uint64_t one[2] = {r->memory, 1}, set[2] = {r->memory, 0};
+    const uint32_t first = 0;
+    plan_driver_graph *g = NULL, *body = NULL;
+    plan_driver_launch add = rig_launch(r, one), decides = {decide, "decides", {1, 1, 1}, 32, 0, 2, set, words};
+    plan_status status = r->d->graph_open(r->d, &g);
+    if (!status)
+        status = r->d->condition_open(r->d, g, &set[1]);
+    if (!status && before)
+        status = r->d->graph_add(r->d, g, &decides, NULL, 0);
+    if (!status)
+        status = r->d->graph_add_condition(r->d, g, loop, set[1], "block", &first, before, &body);
+    if (!status)
+        status = r->d->graph_add(r->d, body, &add, NULL, 0);
+    if (!status && in_body)
+        status = r->d->graph_add(r->d, body, &decides, &first, 1);
+    if (!status)
+        status = r->d->graph_instantiate(r->d, g, 1 + before, e);
+    r->d->graph_close(r->d, g);
+    return status;
+}
+
+/* What the number becomes when the graph runs from START; -1 after an error. */
+static int64_t condition_result(rig *r, plan_driver_function *decide, bool loop, bool before, bool in_body, int64_t start) {
+    plan_driver_exec *e = NULL;
+    int64_t value = start;
+    plan_status status = condition_graph(r, decide, loop, before, in_body, &e);
+    if (!status)
+        status = r->d->to_device(r->d, r->s, r->memory, &value, 8);
+    if (!status)
+        status = r->d->graph_launch(r->d, r->s, e);
+    if (!status)
+        status = r->d->from_device(r->d, r->s, &value, r->memory, 8);
+    r->d->exec_close(r->d, e);
+    return status ? -1 : value;
+}
+
+static void test_condition_rules(void) {
+    rig r;
+    rig_open(&r);
+    const plan_kernel_shape shape = {"decide", 2, 32, false};
+    plan_driver_function *f = NULL;
+    plan_driver_graph *g = NULL, *body = NULL;
+    plan_driver_exec *e = NULL;
+    uint64_t handle = 0, foreign = (uint64_t)(uintptr_t)&handle;
+    check(!r.d->function_get(r.d, r.m, &shape, &f), "a kernel that decides");
+    check(condition_result(&r, f, false, true, false, 1) == 2 && condition_result(&r, f, false, true, false, 3) == 3,
+          "an IF node runs its body once, or not at all");
+    check(condition_result(&r, f, true, true, true, 0) == 3 && condition_result(&r, f, true, true, true, 7) == 7,
+          "a WHILE node runs its body as long as the condition holds");
+    check(condition_result(&r, f, false, false, false, 1) == -1 && says("no kernel set its condition before"), "a condition that nobody sets is found");
+    check(condition_result(&r, f, true, true, false, 1) == -1 && says("no kernel set its condition at the end"),
+          "a loop whose body does not decide anew is found");
+    static const uint8_t words[2] = {PLAN_WORD_ADDRESS, PLAN_WORD_CONDITION};
+    uint64_t set[2] = {r.memory, 0};
+    plan_driver_launch decides = {f, "decides", {1, 1, 1}, 32, 0, 2, set, words};
+    check(r.d->launch(r.d, r.s, &decides) && says("outside a graph"), "a condition is not set outside a graph");
+    if (r.d->graph_open(r.d, &g) || r.d->condition_open(r.d, g, &handle))
+        abort();
+    set[1] = foreign;
+    check(r.d->graph_add(r.d, g, &decides, NULL, 0) && says("no condition of its graph"), "a condition of another graph is refused");
+    check(r.d->graph_add_condition(r.d, g, false, foreign, "block", NULL, 0, &body) && says("is not one of this graph"), "so is a node for it");
+    check(r.d->graph_instantiate(r.d, g, 0, &e) && says("has no node"), "a condition without a node is found");
+    check(!r.d->graph_add_condition(r.d, g, false, handle, "block", NULL, 0, &body) &&
+          r.d->graph_add_condition(r.d, g, false, handle, "block", NULL, 0, &body) && says("that has no node yet"), "a condition has one node");
+    const uint32_t twice[2] = {0, 0};
+    set[1] = handle;
+    check(r.d->graph_add(r.d, g, &decides, twice, 2) && says("twice"), "a dependency that is listed twice is refused");
+    r.d->graph_close(r.d, g);
+    r.d->function_release(r.d, f);
+    rig_close(&r);
+}
+
 static void test_memory_rules(void) {
     rig r;
     rig_open(&r);
@@ -699,6 +774,7 @@ int main(int argc, char **argv) {
     }
     test_fibres();
     test_capture_rules();
+    test_condition_rules();
     test_memory_rules();
     test_decoding();
     test_rewind();
