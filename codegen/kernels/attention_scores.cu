@@ -10,8 +10,6 @@ KERNEL(THREADS)
     if (query >= Q_D2 || batch >= Q_D0) return;
 #if LENGTH == 2
     const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0), past = total - Q_D2;
-#elif LENGTH == 3
-    const idx past = (idx)RL_LD(RL_OFF + batch) + PAST, total = MIN(past + FRESH, K_D2);
 #else
     const idx total = K_D2, past = PAST;
 #endif

@@ -212,6 +212,7 @@ static int attention_inplace(Compilation *c, const Node *n, int output, int *axi
 static const char *attention_row_lengths(Compilation *c, const Node *n)
 {
     const Value *past = node_input(c, n, 4);
+    if (has_output(n, 3)) return "its scores, of all keys, are asked for";
     if (node_input(c, n, 6)) return rows_vector(c, n, 6);
     if (past) return rows_beyond(c, past->dims[2]) ? NULL : "its past does not grow with the rows";
     return "its keys are no cache of its own";
