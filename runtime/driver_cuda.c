@@ -10,6 +10,7 @@
 #include "error.h"
 
 #define DEFAULT_SHARED_LIMIT 49152u /* dynamic shared memory that needs no attribute */
+#define SHARED_CARVEOUT 44          /* per cent of the cache as shared memory: 100 KB of an H200's 228 (tests/bench/RESULTS.md) */
 
 struct plan_driver_module {
     cu_module module;
@@ -253,6 +254,11 @@ static plan_status cuda_function_get(plan_driver *d, plan_driver_module *m, cons
     CALL(c, status, "cuModuleGetFunction", shape->name, c->api.module_get_function(&f->function, m->module, shape->name));
     if (!status)
         CALL(c, status, "cuFuncLoad", shape->name, load_now(c, f->function));
+    /* One split of the cache for all: a multiprocessor must be idle to change it, so kernels with different ones do not overlap. What
+     * is left to the cache bounds how many loads are in flight. */
+    if (!status)
+        CALL(c, status, "cuFuncSetAttribute", shape->name,
+             c->api.function_set_attribute(f->function, CU_FUNCTION_SHARED_CARVEOUT, SHARED_CARVEOUT));
     if (status)
         plan_host_release(&d->allocator, f);
     else

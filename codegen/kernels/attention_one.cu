@@ -19,7 +19,8 @@
 #define ITEMS (GROUP + 2)       /* heads of the new row: queries, key, value */
 #define EACH ((ITEMS + GROUP - 1) / GROUP)
 #define MINE (D / 32)           /* elements of the head that a lane has */
-#define MERGED 8                /* splits whose parts are fetched at once */
+#define MERGED (D > 128 ? 8 : 16) /* splits whose parts are fetched at once */
+#define TURNS ((HALF + 31) / 32)
 /* Keys of CHUNK into a tile, but for the new one; zeros behind the last. */
 #define LOAD_KEYS(chunk) \
     do { \
@@ -72,6 +73,21 @@ KERNEL(KERNEL_BLOCK)
     const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     LOAD_KEYS(split);
+#if HALF
+#if POSITIONS
+    const idx position = (idx)POS_LD(POS_AT(batch, 0));
+#else
+    const idx position = past;
+#endif
+    const int inside = position >= 0 && position < COS_D0; /* a position without a row in the tables: not rotated */
+    float cosine[TURNS], sine[TURNS];
+    UNROLL
+    for (int turn = 0; turn < TURNS; turn++) {
+        const int i = MIN(LANE + 32 * turn, HALF - 1);
+        cosine[turn] = inside ? (float)COS_LD(COS_AT(position, i)) : 1.0f;
+        sine[turn] = inside ? (float)SIN_LD(SIN_AT(position, i)) : 0.0f;
+    }
+#endif
 
     /* ---- the new row: a warp a head */
     UNROLL
@@ -103,20 +119,16 @@ KERNEL(KERNEL_BLOCK)
             if (item < ITEMS) to[LANE + 32 * j] = mine[i][j];
     }
 #if HALF
-#if POSITIONS
-    const idx position = (idx)POS_LD(POS_AT(batch, 0));
-#else
-    const idx position = past;
-#endif
-    const int inside = position >= 0 && position < COS_D0; /* a position without a row in the tables: not rotated */
     SYNC();
-    for (int i = LANE; i < HALF; i += 32) {
-        const float cosine = inside ? (float)COS_LD(COS_AT(position, i)) : 1.0f, sine = inside ? (float)SIN_LD(SIN_AT(position, i)) : 0.0f;
-        for (int item = WARP; item <= GROUP; item += GROUP) {
+    UNROLL
+    for (int turn = 0; turn < TURNS; turn++) {
+        const int i = LANE + 32 * turn;
+        UNROLL_BY(1)
+        for (int item = WARP; item <= GROUP && (HALF % 32 == 0 || i < HALF); item += GROUP) {
             float *row = item < GROUP ? query + item * D : fresh;
             const int x = INTERLEAVED ? 2 * i : i, y = INTERLEAVED ? 2 * i + 1 : i + HALF;
             const float u = row[x], w = row[y];
-            const float first = u * cosine - w * sine, second = u * sine + w * cosine;
+            const float first = u * cosine[turn] - w * sine[turn], second = u * sine[turn] + w * cosine[turn];
             row[x] = item < GROUP ? Q_RND(first) : first;
             row[y] = item < GROUP ? Q_RND(second) : second;
         }

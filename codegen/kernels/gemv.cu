@@ -74,21 +74,23 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define RUN_IN(slice, h) (K % SLICE == 0 || (slice) * SLICE + (h) * 32 + 8 * t < K)
 #define ROW_AT(row) ((gp_u64)(row) * (STRIDE * 2))
 #endif
-    /* The next slice of the warp's sequence into place d of what it holds; the three variables count. */
+    /* Without a branch where the work divides evenly, so that each place's loads are waited for apart; behind the last unit that one is
+     * read again. The next slice of the warp's sequence into place d of what it holds; the three variables count. */
     int load_unit = BID_X, load_part = 0, load_slice = 0;
 #define LOAD(d) \
     do { \
         const int slice = WARP + load_slice * KS; \
-        if (load_unit < UNITS && load_slice == 0) { \
+        if (load_slice == 0) { \
+            const int u = MIN(load_unit, UNITS - 1); \
             const unsigned char *w; \
             int n, last; \
             TILE_DECLARE \
-            TILE(load_unit, load_part) \
+            TILE(u, load_part) \
             const gp_u32 row = (gp_u32)MIN(n + g, last), row8 = (gp_u32)MIN(n + g + 8, last); \
             from[0] = w + ROW_AT(row), from[1] = w + ROW_AT(row8); \
             SET_SCALES(0, row), SET_SCALES(1, row8); \
         } \
-        if (load_unit < UNITS && slice < SLICES) { \
+        if (SLICES % KS == 0 || slice < SLICES) { \
             UNROLL \
             for (int run = 0; run < RUNS; run++) { \
                 if (RUN_IN(slice, run >> 1)) LD_CONSTANT(from[run & 1] + RUN_AT(slice, run >> 1), held[d][run]); \
@@ -266,8 +268,8 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 sum8 += even[2] + odd[2];
 #endif
             }
-#if ITEMS > DEPTH && BITS == 16
-            LOAD(d); /* with 4 bits the loads of a slice all wait together: nothing is gained before the last one is used */
+#if ITEMS > DEPTH
+            LOAD(d);
 #endif
             if (++slice_of == NS && unit < UNITS) {
                 slice_of = 0;
@@ -298,10 +300,6 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 }
             }
         }
-#if ITEMS > DEPTH && BITS == 4
-        UNROLL
-        for (int d = 0; d < DEPTH; d++) LOAD(d);
-#endif
     }
     unit -= GRID_X; /* the last one made */
     if (kept == 0) return;

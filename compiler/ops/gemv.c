@@ -242,23 +242,14 @@ static int64_t cost_of(const Cut *c, int64_t units)
     return ceil_div(units, c->grid) * ceil_div(c->grid, 132) * c->warps * c->slices;
 }
 
-/* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, some on a
- * multiprocessor, whichever wastes least. Thirty warps with 64 bytes a lane in flight keep the memory busy. (Found by
- * measuring on an H200: see tests/bench/RESULTS.md.) */
-static Cut cut_work(int64_t units, int64_t slices, int bits)
+/* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, two on a
+ * multiprocessor or one, whichever wastes less. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
+static Cut cut_work(int64_t units, int64_t slices)
 {
-    static const struct { int64_t blocks, warps; } plain[] = {{2, 10}, {1, 20}}, packed[] = {{3, 10}, {2, 16}, {4, 8}, {5, 6}}, *shapes;
-    const size_t count = bits == 16 ? COUNT_OF(plain) : COUNT_OF(packed);
-    const int64_t busy = bits == 16 ? 12 : 24; /* warps of a multiprocessor */
-    shapes = bits == 16 ? plain : packed;
     if (units <= 132) return cut_of(units, 20, slices);
     if (units <= 264) return cut_of(units, 16, slices);
-    Cut best = cut_of(132 * shapes[0].blocks, shapes[0].warps, slices);
-    for (size_t i = 1; i < count; i++) {
-        const Cut cut = cut_of(132 * shapes[i].blocks, shapes[i].warps, slices);
-        const bool enough = cut.warps * shapes[i].blocks >= busy, lacking = best.warps * (best.grid / 132) < busy;
-        if (enough && (lacking || cost_of(&cut, units) < cost_of(&best, units))) best = cut;
-    }
+    const Cut two = cut_of(264, 10, slices), one = cut_of(132, 20, slices);
+    Cut best = cost_of(&one, units) < cost_of(&two, units) ? one : two;
     if (best.grid > units) best.grid = units;
     return best;
 }
@@ -267,9 +258,9 @@ static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
 {
     const RowMatrix *m = &g->members[0].m;
     const int64_t span = m->bits != 4 ? 64 : m->k > 20 * 128 ? 256 : 128, slices = ceil_div(m->k, span), padded = slices * span;
-    Cut cut = cut_work(units, slices, m->bits);
+    Cut cut = cut_work(units, slices);
     const int64_t each = ceil_div(units, cut.grid), items = each * parts * cut.slices;
-    cut.depth = span == 256 ? 1 : span == 128 ? 2 : cut.warps <= 16 ? 4 : 2;
+    cut.depth = span != 256 && cut.warps <= 16 ? 4 : 2;
     if (items <= 2 || (items <= 4 && span != 256)) cut.depth = items; /* all at once */
     const int64_t room = SHARED_BYTES - 2 * padded - padded / 4, tile = cut.warps * TILE_ROWS * 4;
     cut.chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
