@@ -10,7 +10,7 @@
 #endif
 
 enum OptionId {
-    OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE,
+    OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_ROWS, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE,
     OPT_CONDITIONS, OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_TUNING, OPT_CANDIDATES, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
     OPT_VERSION
 };
@@ -24,6 +24,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--target", OPT_TARGET, A_VALUE, "LIST", "host, sm_NN, ptx; with commas"},
     {"--capacity", OPT_CAPACITY, A_VALUE, "N", "positions that the states have room for"},
     {"--prefill", OPT_PREFILL, A_VALUE, "N", "longest prompt part of one prefill step"},
+    {"--rows", OPT_ROWS, A_VALUE, "N", "sequences of a step, each with a length of its own"},
     {"--max", OPT_MAX, A_VALUE, "SYMBOL=N", "upper bound of a symbol"},
     {"--pin", OPT_PIN, A_VALUE, "SYMBOL=N", "value of a symbol"},
     {"--bind", OPT_BIND, A_VALUE, "INPUT=FILE.pb", "the input is a constant: the tensor of that file"},
@@ -142,6 +143,10 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     case OPT_TARGET: o->targets = value; break;
     case OPT_CAPACITY: return positive(c, row->name, value, &o->capacity);
     case OPT_PREFILL: return positive(c, row->name, value, &o->prefill);
+    case OPT_ROWS:
+        if (read_number(value, 1, &o->rows) && o->rows <= MAX_ROWS)
+            return NULL;
+        return arena_text(&c->arena, "%s: expected a number from 1 to %d, found '%s'", row->name, MAX_ROWS, value);
     case OPT_MAX: return add_range(c, row->name, value, false);
     case OPT_PIN: return add_range(c, row->name, value, true);
     case OPT_BIND: return add_bind(c, value);
@@ -228,6 +233,12 @@ static const char *wrong_whole(const Compilation *c, const Command *out)
         return "no model is given";
     if (out->run && !out->from_text)
         return "--run needs --from-text";
+    if (o->rows && o->check_lengths)
+        return "--check-lengths has one length, --rows one for each row";
+    if (o->rows && o->tune_candidates)
+        return "--tune-candidates has one length, --rows one for each row";
+    if (o->rows && o->sample > SAMPLE_NONE)
+        return o->sample == SAMPLE_GREEDY ? "--sample greedy has one row, --rows several" : "--sample draw has one row, --rows several";
     if (out->from_text && o->bind_count)
         return "--bind needs a model";
     if (!o->output_path && !ends_early)

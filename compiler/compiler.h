@@ -13,6 +13,7 @@
 #define MAX_RANK 8
 #define MAX_LOOP_SCANS 16
 #define MAX_LIST 1024 /* values in a sequence */
+#define MAX_ROWS 1024 /* of --rows */
 #define MAX_CONTENTS 1024 /* integer contents are followed up to this many elements */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -253,7 +254,10 @@ enum OpFact {
     OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
     OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head: its kernel can do that (ops/gqa.c) */
     OP_NORM_ROW = 128,  /* a norm by the mean of squares along the last axis: see norm_row (ops/gemv.h) */
-    OP_APPEND = 32      /* appends to or writes into a state given as input (see `inplace`) */
+    OP_APPEND = 32,     /* appends to or writes into a state given as input (see `inplace`) */
+    OP_ZEROS = 512,     /* zeros at the end of its first input change nothing in front of them, and stay zeros ... */
+    OP_TAIL = 1024,     /* ... but for those behind them in the result, with OP_ZEROS */
+    OP_ACROSS = 2048    /* takes or writes elements anywhere, where its indices say */
 };
 typedef struct Lower Lower;
 struct OpRow {
@@ -284,6 +288,8 @@ struct OpRow {
     /* Rows that look up a table: the input that is the table (rows along axis 0), and in *index the input that holds the
      * row numbers, or -1 when they are the positions of the tokens. -1: no table. */
     int (*lookup)(Compilation *c, const Node *n, int *index);
+    /* Rows that can keep to a length of each row of the batch: NULL, or why this node cannot. */
+    const char *(*row_lengths)(Compilation *c, const Node *n);
     const char *note;     /* for --ops: what of the operator is refused; NULL: nothing */
 };
 /* Each family file exports one table; table.c lists them, and is the only other place that names a family. */
@@ -334,6 +340,7 @@ typedef struct Recipe {
     int bind_count; Bind *binds;
 } Recipe;
 bool recipe_read(Compilation *c, const char *path);   /* YAML; errors name line and column */
+uint32_t token_input(Compilation *c); /* the value that takes tokens; 0 none */
 bool recipe_apply(Compilation *c);  /* after import: pairs, feeds, constants from the recipe or the common conventions; checked */
 void recipe_print(Compilation *c, FILE *out);         /* what holds, as a recipe that gives the same plan */
 const char *feed_name(Feed f);
@@ -416,6 +423,9 @@ void kernel_epilogue(Kernel *k, const Node *n, const char *result);
 void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows);
 void kernel_out(Kernel *k, const char *name, View v);
 void kernel_inout(Kernel *k, const char *name, View v);
+/* With rows of their own length: sets ROWED 1 and gives operands RL, the length of each row before the step, and RT, the tokens that
+ * it is fed in the step (0: the row rests; nothing of it may be written), both i64 [batch]. Without: ROWED 0. Again: nothing. */
+void kernel_rows(Kernel *k);
 void kernel_int(Kernel *k, const char *name, int64_t v);
 void kernel_float(Kernel *k, const char *name, double v); /* exact: hexadecimal literal */
 void kernel_dim(Kernel *k, const char *name, Dim d);
@@ -468,6 +478,7 @@ typedef struct Options {
     const char *targets;        /* "host,sm_90a,ptx" */
     const char *dump;           /* pass name, or NULL */
     int64_t capacity, prefill;  /* 0 = default */
+    int64_t rows;               /* sequences of a step, each with a length of its own; 0 = all have one length */
     SampleTail sample;          /* UNSET: the recipe decides */
     bool weights_reference, verify_passes, check_only, print_recipe, quiet, require_single_segment;
     bool emulate_gpu;           /* host code takes the variants written for a GPU's tensor cores */
@@ -524,6 +535,7 @@ bool pass_classify(Compilation *c);
 bool pass_signature(Compilation *c);
 bool pass_fuse(Compilation *c);
 bool pass_alias(Compilation *c);
+bool pass_rows(Compilation *c);
 bool pass_lower(Compilation *c);
 bool pass_metadata(Compilation *c);
 bool pass_memory(Compilation *c);

@@ -23,7 +23,8 @@ enum Fact {
     FACT_METADATA = 128,
     FACT_MEMORY = 256,   /* every buffer has its offset */
     FACT_SEGMENTS = 512,
-    FACT_PLAN = 1024
+    FACT_PLAN = 1024,
+    FACT_ROWS = 2048     /* with --rows: proven that each row keeps to its own length */
 };
 
 /* All faults of all nodes are found, also what shape rules refuse behind them, then it fails. */
@@ -99,7 +100,8 @@ static const Pass passes[] = {
     {"signature", pass_signature, FACT_DIMS | FACT_CLASSES, 0, FACT_BOXES, print_graph},
     {"fuse", pass_fuse, FACT_DIMS | FACT_CLASSES, 0, FACT_FUSED, print_graph},
     {"alias", pass_alias, FACT_BOXES | FACT_FUSED, 0, FACT_PLACES, print_graph},
-    {"lower", pass_lower, FACT_BOXES | FACT_PLACES, 0, FACT_LAUNCHES, dump_launches},
+    {"rows", pass_rows, FACT_CLASSES | FACT_PLACES, 0, FACT_ROWS, print_graph},
+    {"lower", pass_lower, FACT_BOXES | FACT_PLACES | FACT_ROWS, 0, FACT_LAUNCHES, dump_launches},
     {"metadata", pass_metadata, FACT_LAUNCHES, 0, FACT_METADATA, dump_metadata},
     {"memory", pass_memory, FACT_LAUNCHES | FACT_METADATA, 0, FACT_MEMORY, dump_memory},
     {"segment", pass_segment, FACT_LAUNCHES | FACT_MEMORY, 0, FACT_SEGMENTS, dump_segments},

@@ -141,6 +141,16 @@ void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows)
 void kernel_out(Kernel *k, const char *name, View v) { operand(k, name, v, 2); }
 void kernel_inout(Kernel *k, const char *name, View v) { operand(k, name, v, 3); }
 
+void kernel_rows(Kernel *k)
+{
+    for (int i = 0; i < k->operand_count; i++)
+        if (!strcmp(k->operands[i].name, "RL")) return;
+    kernel_int(k, "ROWED", k->l->c->options.rows > 0);
+    if (!k->l->c->options.rows) return;
+    kernel_in(k, "RL", row_words(k->l, false));
+    kernel_in(k, "RT", row_words(k->l, true));
+}
+
 void kernel_int(Kernel *k, const char *name, int64_t v)
 {
     text_add(&k->macros, v < 0 ? "#define %s (%lldLL)\n" : v > INT32_MAX ? "#define %s %lldLL\n" : "#define %s %lld\n", name, (long long)v);

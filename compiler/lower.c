@@ -48,12 +48,22 @@ static int symbol_slots(Compilation *c)
 
 bool samples(const Compilation *c) { return c->options.sample == SAMPLE_GREEDY || c->options.sample == SAMPLE_DRAW; }
 int sampler_slot(Compilation *c) { return samples(c) ? symbol_slots(c) : 0; }
-int slot_count(Compilation *c) { return symbol_slots(c) + (samples(c) ? PLAN_SAMPLER_WORDS : 0); }
+/* Words of symbols, then those of the tail, then those of the rows. */
+int slot_count(Compilation *c) { return symbol_slots(c) + (samples(c) ? PLAN_SAMPLER_WORDS : 0) + 2 * (int)c->options.rows; }
 
 uint32_t extents_buffer(Compilation *c)
 {
     if (!c->extents) c->extents = buffer_new(c, "extents", REGION_STATE, 8 * (int64_t)slot_count(c), 0);
     return c->extents;
+}
+
+View row_words(Lower *l, bool tokens)
+{
+    const int64_t rows = l->c->options.rows;
+    const Dim count = dim_const(l->c, rows);
+    View v = view_dense_new(l, extents_buffer(l->c), DT_I64, 1, &count);
+    v.offset = dim_const(l->c, slot_count(l->c) - (tokens ? rows : 2 * rows));
+    return v;
 }
 
 static int64_t view_bytes(DType t, int64_t elements) { return dtype_bytes(t, elements > 0 ? elements : 1); }

@@ -58,10 +58,12 @@ uint32_t extents_buffer(Compilation *c);
 int slot_count(Compilation *c);
 bool samples(const Compilation *c);         /* a sampling tail is asked for */
 int sampler_slot(Compilation *c);           /* first word of the tail's parameters in the extents table; 0 none */
+/* Words of the extents table, of all rows: the lengths, or the tokens fed in the step (kernel_rows). */
+View row_words(Lower *l, bool tokens);
 View state_view(Lower *l, int pair, bool whole);
 uint32_t io_buffer(Lower *l, uint32_t value);
 uint32_t logits_output(Compilation *c);     /* passes/lower_sample.c: the value that a sampling tail reads; 0 none */
-uint32_t token_input(Compilation *c);       /* the value that takes tokens; 0 none */
+int row_axis(Compilation *c, const Value *v); /* passes/rows.c: the axis of a fed input that counts the rows; -1 none */
 const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
 void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
 void lower_node(Lower *l, uint32_t node);             /* passes/lower.c */

@@ -52,11 +52,29 @@ static const char *contents_c(Builder *b, const Value *v)
     return copy;
 }
 
+/* What the device feeds where each row has a length of its own. A row that rests gets positions inside any table. */
+static const char *row_feed_c(Builder *b, const Value *v)
+{
+    Compilation *c = comp(b);
+    const int batch = row_axis(c, v);
+    const char *step = lower_c(b->l, c->position_step), *last = v->rank ? axis_index(b, v, v->rank - 1) : "0", *row = axis_index(b, v, batch);
+    kernel_rows(b->kernel);
+    const char *length = arena_text(&c->arena, "RL_LD(RL_OFF + %s)", row), *fed = arena_text(&c->arena, "RT_LD(RT_OFF + %s)", row);
+    switch (v->feed) {
+    case FEED_ONES: return arena_text(&c->arena, "(%s < %s + %s)", last, length, step);
+    case FEED_POSITION: return arena_text(&c->arena, "(%s ? %s + %s : 0)", fed, length, batch == v->rank - 1 ? "0" : last);
+    case FEED_LENGTH: return arena_text(&c->arena, "(%s + %s)", length, step);
+    case FEED_WRITE_INDEX: return length;
+    default: fault("lower", "input '%s' is not fed by the device", v->name);
+    }
+}
+
 static const char *feed_c(Builder *b, const Value *v)
 {
     Compilation *c = comp(b);
     const char *position = lower_c(b->l, dim_symbol(c, c->position));
     Dim after = dim_add(c, dim_symbol(c, c->position), c->position_step);
+    if (c->options.rows) return row_feed_c(b, v);
     switch (v->feed) {
     case FEED_ONES: /* a mask longer than the extent is zero beyond it */
         if (!v->rank || dim_equal(c, v->dims[v->rank - 1], after)) return "1";

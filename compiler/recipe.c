@@ -266,6 +266,13 @@ static void apply_feeds(Compilation *c)
                        g->values[g->inputs[i]].name);
 }
 
+uint32_t token_input(Compilation *c)
+{
+    for (uint32_t i = 0; i < c->graph.input_count; i++)
+        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return c->graph.inputs[i];
+    return 0;
+}
+
 /* ---- constants */
 
 static const char *constant_range(DType t, int64_t v)

@@ -132,6 +132,7 @@ static bool pair_step(Compilation *c, StatePair *p)
             return false;
         }
         if (!dim_equate(c, NULL, "states that start empty and grow alike are equally long", before, dim_symbol(c, c->position))) return false;
+        if (single_symbol(c, dim_resolve(c, dim_symbol(c, c->position)), &s)) c->position = s; /* either may be the one that stays */
     }
     return true;
 }
@@ -153,13 +154,10 @@ static void prove_growth(Compilation *c)
 
 static Sym token_symbol(Compilation *c, int axis_from_end)
 {
-    for (uint32_t i = 0; i < c->graph.input_count; i++) {
-        const Value *v = &c->graph.values[c->graph.inputs[i]];
-        Sym s;
-        if (v->feed != FEED_TOKEN || v->rank < axis_from_end) continue;
-        if (single_symbol(c, dim_resolve(c, v->dims[v->rank - axis_from_end]), &s)) return s;
-    }
-    return 0;
+    const Value *v = &c->graph.values[token_input(c)];
+    Sym s;
+    if (!token_input(c) || v->rank < axis_from_end) return 0;
+    return single_symbol(c, dim_resolve(c, v->dims[v->rank - axis_from_end]), &s) ? s : 0;
 }
 
 /* Static caches have no dim that grows: their position is a symbol of the session, counted by the fed tokens. */
@@ -173,13 +171,6 @@ static void count_position(Compilation *c)
                                               "position := position + %s each step", dim_text(c, c->position_step));
 }
 
-static const Value *tokens_of(Compilation *c)
-{
-    for (uint32_t i = 0; i < c->graph.input_count; i++)
-        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return &c->graph.values[c->graph.inputs[i]];
-    return NULL;
-}
-
 static bool free_symbol(Compilation *c, Dim d)
 {
     Sym s;
@@ -190,9 +181,9 @@ static bool free_symbol(Compilation *c, Dim d)
  * graph says otherwise. */
 static bool fed_rows(Compilation *c)
 {
-    const Value *t = tokens_of(c);
+    const Value *t = &c->graph.values[token_input(c)];
     bool good = true;
-    for (uint32_t i = 0; i < c->graph.input_count && t && t->rank >= 2; i++) {
+    for (uint32_t i = 0; i < c->graph.input_count && token_input(c) && t->rank >= 2; i++) {
         const Value *v = &c->graph.values[c->graph.inputs[i]];
         if ((v->feed != FEED_ONES && v->feed != FEED_POSITION) || v->rank != t->rank) continue;
         if (free_symbol(c, v->dims[v->rank - 2]))

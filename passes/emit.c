@@ -213,10 +213,11 @@ static void emit_model(Emitter *e)
     const Options *o = &c->options;
     uint32_t logits = logits_output(c), token = token_input(c);
     const char *main_name = c->signatures[1].name;
-    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s targets=%s weights=%s%s%s%s%s%s", (long long)c->capacity,
+    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s targets=%s weights=%s%s%s%s%s%s%s", (long long)c->capacity,
                                      sample_name(o->sample), report.targets, o->weights_reference ? "reference" : "embed",
                                      o->check_lengths ? " check-lengths" : "", o->emulate_gpu ? " emulate-gpu" : "",
                                      o->tune_candidates ? " tune-candidates" : "", tuning_option(c),
+                                     o->rows ? arena_text(&c->arena, " rows=%lld", (long long)o->rows) : "",
                                      o->conditions == CONDITIONS_SEAM ? " conditions=seam" : "");
     plan_model_record r = { .name = plan_writer_string(e->w, c->file), .compiler = plan_writer_string(e->w, "gcc-plan 0.1.0"),
                             .options = plan_writer_string(e->w, options),
@@ -224,7 +225,7 @@ static void emit_model(Emitter *e)
                             .model_hash = c->model_hash, .capacity = c->capacity, .slot_count = (uint32_t)slot_count(c), .sampling = o->sample == SAMPLE_DRAW ? 2u : samples(c),
                             .token_binding = token ? find_binding(e, main_name, c->graph.values[token].name) : PLAN_NONE,
                             .logits_binding = logits ? find_binding(e, main_name, c->graph.values[logits].name) : PLAN_NONE,
-                            .rewindable = rewindable(c), .sampler = (uint32_t)sampler_slot(c) };
+                            .rewindable = rewindable(c), .sampler = (uint32_t)sampler_slot(c), .rows = (uint32_t)o->rows };
     plan_writer_add(e->w, PLAN_SECTION_MODEL, &r);
 }
 

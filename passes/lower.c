@@ -146,11 +146,17 @@ static void copy_states(Lower *l)
 static void advance(Lower *l)
 {
     const Dim one = dim_const(l->c, 1);
+    const bool rows = l->c->options.rows > 0;
     if (!l->c->position) return;
     View word = view_dense_new(l, extents_buffer(l->c), DT_I64, 1, &one);
     word.offset = dim_const(l->c, POSITION_SLOT);
     Kernel *k = kernel_begin(l, NULL, "advance");
     kernel_inout(k, "W", word);
+    kernel_int(k, "ROWED", rows);
+    if (rows) {
+        kernel_inout(k, "RL", row_words(l, false));
+        kernel_in(k, "RT", row_words(l, true));
+    }
     kernel_dim(k, "STEP", l->c->position_step);
     kernel_launch(k, 1, 1, 1, 32);
 }

@@ -22,13 +22,6 @@ uint32_t logits_output(Compilation *c)
     return found;
 }
 
-uint32_t token_input(Compilation *c)
-{
-    for (uint32_t i = 0; i < c->graph.input_count; i++)
-        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return c->graph.inputs[i];
-    return 0;
-}
-
 static uint32_t shared_buffer(Compilation *c, const char *name, Region region, int64_t bytes)
 {
     for (uint32_t b = 1; b <= c->buffer_count; b++)

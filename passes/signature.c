@@ -128,12 +128,23 @@ static const SignatureSpec *spec_named(Compilation *c, const char *name)
     return NULL;
 }
 
+static bool set_rows(Compilation *c, Signature *s)
+{
+    const int64_t rows = c->options.rows, lo = c->batch ? s->lo[c->batch] : 1, hi = c->batch ? s->hi[c->batch] : 1;
+    set_range(s, c->batch, rows, rows);
+    if (lo == hi && (lo == 1 || lo == rows)) return true; /* 1: nothing was said of it */
+    diag_error(c, arena_text(&c->arena, "signature '%s'", s->name), "--rows %lld, but symbol '%s' is %lld..%lld; expected the same number",
+               (long long)rows, c->symbols[c->batch].name, (long long)lo, (long long)hi);
+    return false;
+}
+
 static bool add_box(Compilation *c, const char *name, int kind, int64_t lo, int64_t hi)
 {
     Signature *s = signature_add(c, name, kind);
     set_range(s, c->batch, 1, 1);
     set_range(s, c->sequence, lo, hi);
     if (!apply_ranges(c, s, spec_named(c, name))) return false;
+    if (c->options.rows && !set_rows(c, s)) return false;
     if (c->sequence) { lo = s->lo[c->sequence]; hi = s->hi[c->sequence]; }
     int64_t capacity = c->capacity ? c->capacity : NO_LIMIT;
     if (kind != SIG_MAIN && (lo < 1 || hi > capacity || lo > hi)) {
@@ -167,18 +178,11 @@ static void add_lengths(Compilation *c)
     }
 }
 
-static bool has_token(Compilation *c)
-{
-    for (uint32_t i = 0; i < c->graph.input_count; i++)
-        if (c->graph.values[c->graph.inputs[i]].feed == FEED_TOKEN) return true;
-    return false;
-}
-
 static bool add_boxes(Compilation *c)
 {
     c->signatures = NEW_ARRAY(c, Signature, 3 + 4);
     signature_add(c, "load", SIG_LOAD);
-    if (!c->pair_count || !has_token(c)) return add_box(c, "main", SIG_MAIN, 1, DEFAULT_PREFILL);
+    if (!c->pair_count || !token_input(c)) return add_box(c, "main", SIG_MAIN, 1, DEFAULT_PREFILL);
     int64_t prefill = c->options.prefill ? c->options.prefill : DEFAULT_PREFILL;
     if (!c->options.prefill && c->capacity && prefill > c->capacity) prefill = c->capacity;
     if (!add_box(c, "decode", SIG_DECODE, 1, 1)) return false;

@@ -440,6 +440,7 @@ int plan_report_proofs(const plan_view *view, FILE *out) {
         proof_facts facts = {view, c.t, out, c.values, c.symbols, c.by_name, 0, NULL};
         check_nodes(&c);
         plan_check_facts(&facts);
+        plan_check_rows(&facts);
         c.failures += facts.failures;
         int growing = show_unchecked(&c);
         status = c.no_memory || poly_no_memory(c.t) ? 2 : c.failures || growing;

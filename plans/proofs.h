@@ -83,5 +83,7 @@ typedef struct proof_facts {
     uint32_t failures, *now; /* now: also counted here */
 } proof_facts;
 void plan_check_facts(proof_facts *f);
+/* proof_rows.c: rows with lengths of their own. Nothing where the plan has none. */
+void plan_check_rows(proof_facts *f);
 
 #endif

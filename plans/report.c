@@ -189,6 +189,7 @@ void plan_report_summary(const plan_view *v, const char *file_name, FILE *out) {
     for (uint32_t i = 0; i < v->symbol_count; i++) show_symbol(v, i, width, out);
     if (m->capacity)
         fprintf(out, "capacity    %" PRId64 " rows, %s\n", m->capacity, m->rewindable ? "may be rewound" : "cannot be rewound");
+    if (m->rows) fprintf(out, "rows        %" PRIu32 ", each with a length of its own\n", m->rows);
     show_states(v, out);
     fputs("memory     ", out);
     for (uint32_t i = 0; i < v->region_count; i++)

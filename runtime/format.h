@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define PLAN_MAGIC "gccplan" /* 8 bytes with its NUL */
-#define PLAN_FORMAT_VERSION 1u
+#define PLAN_FORMAT_VERSION 2u
 #define PLAN_ALIGN 256u /* of sections and of buffers inside regions */
 #define PLAN_NONE 0xffffffffu
 #define PLAN_RING_TOKENS 65536u /* token ring, int64 each */
@@ -140,7 +140,9 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
     F(uint32_t, INDEX, token_binding) /* binding of the decode token input that the tail writes; NONE without */ \
     F(uint32_t, INDEX, logits_binding) /* output that holds decode's logits; NONE when there is none */ \
     F(uint32_t, INT, rewindable)     /* 1 = all state grows, so the position may be set back */ \
-    F(uint32_t, INT, sampler)        /* first word of the extents table that is the tail's; 0 without one */
+    F(uint32_t, INT, sampler)        /* first word of the extents table that is the tail's; 0 without one */ \
+    F(uint32_t, INT, rows)           /* rows with lengths of their own; 0: all have one. The last 2 * rows words of the extents table */ \
+    F(uint32_t, INT, reserved)
 /* symbols: what inference knows of each */
 #define PLAN_RECORD_SYMBOL(F) \
     F(uint32_t, STR, name) \
@@ -307,7 +309,7 @@ enum { PLAN_RANK_LIMIT = 8, PLAN_EXPR_LIMIT = 256 /* operations of one expressio
 #define PLAN_STRUCT(upper, lower, size) \
     typedef struct plan_##lower##_record { PLAN_RECORD_##upper(PLAN_FIELD) } plan_##lower##_record; \
     static_assert(sizeof(plan_##lower##_record) == size, #lower);
-PLAN_STRUCT(MODEL, model, 56)
+PLAN_STRUCT(MODEL, model, 64)
 PLAN_STRUCT(SYMBOL, symbol, 24)
 PLAN_STRUCT(SIGNATURE, signature, 128)
 PLAN_STRUCT(BOX, box, 24)

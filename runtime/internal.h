@@ -9,6 +9,7 @@
  * flow.c      the launches or graphs of a step in turn, with what the host decides between them
  * sampling.c  parameters of the tail, stop tokens
  * step.c      replay, eager, prefill, run, rewind, tokens, time
+ * rows.c      rows of a batch with lengths of their own
  * tensor.c    inputs, outputs, states, logits
  */
 #ifndef PLAN_INTERNAL_H
@@ -61,6 +62,7 @@ struct plan_session {
     int64_t *mirror;            /* the extents table as the host knows it, for checks and for reading outputs */
     int64_t *values;            /* by signature and symbol: of the signature's last step, before it */
     int64_t *step_values;       /* scratch: one for each step record of a signature */
+    bool *row_fed;              /* by row: it was fed in the last step */
     uint64_t sampled;           /* tokens in the ring, ever */
     uint32_t last;              /* signature that ran last, or NONE */
     uint32_t stop_count;        /* stop tokens; 0: replays do not wait */
@@ -113,6 +115,21 @@ plan_status plan_session_launch(plan_session *s, uint32_t signature, bool eager)
 /* Where a binding's bytes are: the plan's buffer or the caller's. */
 plan_address plan_session_address(const plan_session *s, uint32_t binding);
 plan_status plan_find_binding(const plan *p, uint32_t signature, const char *name, int kind, uint32_t *out);
-plan_status plan_session_put_token(plan_session *s, uint32_t binding, const int64_t *ids, size_t count);
+/* COUNT ids into row ROW of an input that takes tokens. */
+plan_status plan_session_put_token(plan_session *s, uint32_t binding, size_t row, const int64_t *ids, size_t count);
+plan_status plan_session_check_token(const plan_session *s, const char *what, size_t place, int64_t id);
+/* A checked prompt, in chunks: into ROW alone, where rows have lengths of their own. */
+plan_status plan_session_feed_prompt(plan_session *s, uint32_t row, const int64_t *ids, size_t n);
+
+/* rows.c; each does nothing where rows have one length. */
+int64_t plan_session_longest_row(const plan_session *s);
+plan_status plan_session_feed_row(plan_session *s, uint32_t row, int64_t count);
+/* Before a step in which no row is fed more than MOST tokens. Errors: STATE. */
+plan_status plan_session_prepare_rows(plan_session *s, int64_t most);
+void plan_session_advance_rows(plan_session *s); /* in the mirror, as the device does */
+/* Rows beyond POSITION, or ALL, get that length. */
+plan_status plan_session_set_back_rows(plan_session *s, int64_t position, bool all);
+plan_status plan_session_restore_rows(plan_session *s); /* the device's words become those of the mirror */
+plan_status plan_session_row_fed(const plan_session *s, int64_t row); /* RANGE, STATE: it has no logits of the last step */
 
 #endif

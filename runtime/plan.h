@@ -132,6 +132,7 @@ PLAN_API plan_status plan_free(plan *p);
 PLAN_API const char *plan_target(const plan *p);       /* "host", or "sm_90a (NVIDIA H200)" and the like */
 PLAN_API int64_t plan_capacity(const plan *p);         /* rows of the growing state; 0 = nothing grows */
 PLAN_API int64_t plan_prefill_limit(const plan *p);    /* longest prefill chunk; 0 = no prefill signature */
+PLAN_API int64_t plan_rows(const plan *p);             /* rows of the batch with lengths of their own; 0 = all have one */
 PLAN_API int plan_has_sampling(const plan *p);         /* the sampling tail: 0 none, 1 greedy, 2 plan_session_set_sampling */
 /* Names of the signatures, 0 to plan_signature_count - 1; NULL for another index. They live as long as the plan. Thread-safe. */
 PLAN_API int plan_signature_count(const plan *p);
@@ -215,6 +216,22 @@ PLAN_API plan_status plan_session_stopped(plan_session *s, int *out);
  * all state is zeroed. */
 PLAN_API plan_status plan_session_position(plan_session *s, int64_t *out);
 PLAN_API plan_status plan_session_rewind(plan_session *s, int64_t position);
+
+/* Rows of a batch with lengths of their own (gcc-plan --rows; elsewhere each of these gives STATE). A row does what a session of one
+ * row would do at its length. plan_session_prefill, set_token, run and logits give STATE; plan_session_position is the longest row's,
+ * plan_session_rewind sets back those that are longer, plan_session_set_position sets all. */
+#define PLAN_REST (-1)
+/* Feeds N token ids to ROW alone, as plan_session_prefill does; the other rows rest. Errors: RANGE (row or id), CAPACITY, STATE. */
+PLAN_API plan_status plan_session_prefill_row(plan_session *s, int64_t row, const int64_t *ids, size_t n);
+/* The next decode step's tokens, one for each of COUNT = plan_rows rows; PLAN_REST: that row rests, nothing of it changes. When an id is
+ * refused (RANGE) nothing was written. */
+PLAN_API plan_status plan_session_set_tokens(plan_session *s, const int64_t *ids, size_t count);
+/* The logits of the last token fed to ROW, as float32 [vocabulary]. Waits. Errors: RANGE; STATE when it rested in the last step. */
+PLAN_API plan_status plan_session_row_logits(plan_session *s, int64_t row, float *out, size_t count);
+/* The position of ROW: positions of its state that are valid. */
+PLAN_API plan_status plan_session_row_position(plan_session *s, int64_t row, int64_t *out);
+/* Sets ROW back, by one 8-byte write; the others stay. A position beyond its present one is RANGE. */
+PLAN_API plan_status plan_session_rewind_row(plan_session *s, int64_t row, int64_t position);
 
 /* Writes a caller-fed input (dense, row-major, present extents) into the plan's own buffer. */
 PLAN_API plan_status plan_session_write_input(plan_session *s, const char *signature, const char *name,

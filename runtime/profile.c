@@ -39,10 +39,12 @@ static plan_status time_launch(plan_session *s, const plan_driver_launch *l, int
     return status;
 }
 
-/* The launches move the position and the count of tokens; both go back. */
+/* The launches move the position, the count of tokens and the lengths of rows; all go back. */
 static plan_status restore(plan_session *s) {
     plan_status status = plan_session_write_slot(s, PLAN_SLOT_POSITION, s->mirror[PLAN_SLOT_POSITION]);
-    return status ? status : plan_session_write_slot(s, PLAN_SLOT_SAMPLED, s->mirror[PLAN_SLOT_SAMPLED]);
+    if (!status)
+        status = plan_session_write_slot(s, PLAN_SLOT_SAMPLED, s->mirror[PLAN_SLOT_SAMPLED]);
+    return status ? status : plan_session_restore_rows(s);
 }
 
 static plan_status profile(plan_session *s, const char *name, int repeats, double *microseconds, size_t count) {

@@ -90,7 +90,8 @@ static plan_status allocate_tables(plan_session *s) {
     s->mirror = plan_host_allocate(a, (size_t)v->model->slot_count + PLAN_SLOT_FIRST_FREE, sizeof *s->mirror);
     s->values = plan_host_allocate(a, (size_t)values, sizeof *s->values);
     s->step_values = plan_host_allocate(a, v->step_count, sizeof *s->step_values);
-    if (s->args && s->execs && s->bound && s->mirror && s->values && s->step_values)
+    s->row_fed = plan_host_allocate(a, v->model->rows, sizeof *s->row_fed);
+    if (s->args && s->execs && s->bound && s->mirror && s->values && s->step_values && s->row_fed)
         return PLAN_OK;
     return plan_fail(PLAN_ERROR_MEMORY, "session: no memory for its tables");
 }
@@ -155,6 +156,7 @@ static void close_session(plan_session *s) {
     plan_host_release(&p->allocator, s->mirror);
     plan_host_release(&p->allocator, s->values);
     plan_host_release(&p->allocator, s->step_values);
+    plan_host_release(&p->allocator, s->row_fed);
     plan_host_release(&p->allocator, s);
     atomic_fetch_sub(&p->sessions, 1);
 }

@@ -93,6 +93,7 @@ static plan_status run_step(plan_session *s, uint32_t signature, bool eager) {
     if (status)
         return status;
     apply_steps(s, signature);
+    plan_session_advance_rows(s);
     s->last = signature;
     return PLAN_OK;
 }
@@ -107,6 +108,8 @@ static plan_status check_decode(plan_session *s, int64_t steps, bool eager) {
     if (steps > 1 && !s->p->view.model->sampling && s->p->token_binding != PLAN_NONE)
         return plan_fail(PLAN_ERROR_ARGUMENT, "steps: expected 1, since the plan has no sampling tail; found %" PRId64, steps);
     plan_status status = check_ready(s, decode, eager);
+    if (!status && steps)
+        status = plan_session_prepare_rows(s, 1);
     if (!status)
         status = evaluate_steps(s, decode, &growth);
     if (status)
@@ -200,15 +203,16 @@ plan_status plan_session_set_eager(plan_session *s, int eager) {
     return plan_session_leave(s, PLAN_OK);
 }
 
-plan_status plan_session_put_token(plan_session *s, uint32_t binding, const int64_t *ids, size_t count) {
+plan_status plan_session_put_token(plan_session *s, uint32_t binding, size_t row, const int64_t *ids, size_t count) {
     plan_driver *d = s->p->driver;
     const plan_binding_record *b = &s->p->view.bindings[binding];
-    uint64_t width = plan_dtype_bits(b->dtype) / 8;
-    if ((b->dtype != PLAN_I64 && b->dtype != PLAN_I32) || b->bytes / width < count)
+    uint64_t width = plan_dtype_bits(b->dtype) / 8, first = row ? row * (uint64_t)s->p->view.dims[b->dim].stride : 0;
+    plan_address to = plan_session_address(s, binding) + first * width;
+    if ((b->dtype != PLAN_I64 && b->dtype != PLAN_I32) || b->bytes / width < first || b->bytes / width - first < count)
         return plan_fail(PLAN_ERROR_RANGE, "input '%s': expected an int32 or int64 buffer of at least %zu tokens, found %" PRIu64
                          " bytes", PLAN_TEXT(s->p, b->name), count, b->bytes);
     if (b->dtype == PLAN_I64)
-        return d->to_device(d, s->stream, plan_session_address(s, binding), ids, count * sizeof *ids);
+        return d->to_device(d, s->stream, to, ids, count * sizeof *ids);
     int32_t narrow[64];
     plan_status status = PLAN_OK;
     for (size_t at = 0; at < count && !status; at += 64) {
@@ -218,7 +222,7 @@ plan_status plan_session_put_token(plan_session *s, uint32_t binding, const int6
                 return plan_fail(PLAN_ERROR_RANGE, "token %" PRId64 " does not fit the model's int32 input", ids[at + i]);
             narrow[i] = (int32_t)ids[at + i];
         }
-        status = d->to_device(d, s->stream, plan_session_address(s, binding) + at * 4, narrow, part * 4);
+        status = d->to_device(d, s->stream, to + at * 4, narrow, part * 4);
     }
     return status;
 }
@@ -251,7 +255,7 @@ static uint32_t choose_signature(const plan *p, int64_t left, int64_t *take) {
     return best;
 }
 
-static plan_status feed_chunk(plan_session *s, uint32_t signature, const int64_t *ids, int64_t count, bool is_last) {
+static plan_status feed_chunk(plan_session *s, uint32_t signature, uint32_t row, const int64_t *ids, int64_t count, bool is_last) {
     uint32_t input = find_token_input(s->p, signature);
     if (input == PLAN_NONE)
         return plan_fail(PLAN_ERROR_NAME, "signature '%s' has no input that takes tokens",
@@ -260,7 +264,9 @@ static plan_status feed_chunk(plan_session *s, uint32_t signature, const int64_t
     if (!status)
         status = plan_session_clear_stop(s);
     if (!status)
-        status = plan_session_put_token(s, input, ids, (size_t)count);
+        status = plan_session_put_token(s, input, row, ids, (size_t)count);
+    if (!status)
+        status = plan_session_feed_row(s, row, count);
     if (!status && signature != s->p->decode)
         status = plan_session_write_slot(s, PLAN_SLOT_TOKENS, count);
     if (!status)
@@ -276,7 +282,7 @@ static plan_status feed_chunk(plan_session *s, uint32_t signature, const int64_t
 }
 
 /* Ids are counted by the logits' last dim, where the plan has logits. */
-static plan_status check_token(const plan_session *s, const char *what, size_t place, int64_t id) {
+plan_status plan_session_check_token(const plan_session *s, const char *what, size_t place, int64_t id) {
     const plan_view *v = &s->p->view;
     int64_t limit = INT64_MAX;
     if (v->model->logits_binding != PLAN_NONE) {
@@ -289,23 +295,28 @@ static plan_status check_token(const plan_session *s, const char *what, size_t p
     return plan_fail(PLAN_ERROR_RANGE, "%s: token %zu: expected 0 or more and below %" PRId64 ", found %" PRId64, what, place, limit, id);
 }
 
-static plan_status prefill(plan_session *s, const int64_t *ids, size_t n) {
+plan_status plan_session_feed_prompt(plan_session *s, uint32_t row, const int64_t *ids, size_t n) {
     if (!ids || n == 0 || n > INT64_MAX)
         return plan_fail(PLAN_ERROR_ARGUMENT, "prefill: expected at least one token, found %zu", ids ? n : (size_t)0);
     plan_status status = PLAN_OK;
     for (size_t i = 0; i < n && !status; i++)
-        status = check_token(s, "prefill", i, ids[i]);
-    if (!status)
-        status = check_capacity(s, (int64_t)n);
+        status = plan_session_check_token(s, "prefill", i, ids[i]);
     for (size_t at = 0; at < n && !status;) {
         int64_t take;
         uint32_t signature = choose_signature(s->p, (int64_t)(n - at), &take);
         if (signature == PLAN_NONE)
             return plan_fail(PLAN_ERROR_STATE, "prefill: the plan has neither a decode nor a prefill signature for %zu tokens", n - at);
-        status = feed_chunk(s, signature, ids + at, take, at + (size_t)take == n);
+        status = feed_chunk(s, signature, row, ids + at, take, at + (size_t)take == n);
         at += (size_t)take;
     }
     return status;
+}
+
+static plan_status prefill(plan_session *s, const int64_t *ids, size_t n) {
+    if (s->p->view.model->rows)
+        return plan_fail(PLAN_ERROR_STATE, "prefill: rows have lengths of their own; call plan_session_prefill_row");
+    plan_status status = n > INT64_MAX ? PLAN_OK : check_capacity(s, (int64_t)n);
+    return status ? status : plan_session_feed_prompt(s, 0, ids, n);
 }
 
 plan_status plan_session_prefill(plan_session *s, const int64_t *ids, size_t n) {
@@ -360,6 +371,8 @@ static plan_status run(plan_session *s, const char *signature, const char *const
         return plan_fail(PLAN_ERROR_ARGUMENT, "symbols: expected %d names and values, found NULL", count);
     if (g->kind == PLAN_SIGNATURE_LOAD)
         return plan_fail(PLAN_ERROR_STATE, "signature '%s' runs at load only", signature);
+    if (s->p->view.model->rows)
+        return plan_fail(PLAN_ERROR_STATE, "run: rows have lengths of their own; call plan_session_prefill_row and plan_session_replay");
     status = check_ready(s, number, s->eager_prefill);
     for (int i = 0; i < count && !status; i++)
         status = set_symbol(s, g, names[i], values[i]);
@@ -385,14 +398,16 @@ plan_status plan_session_run(plan_session *s, const char *signature, const char 
 }
 
 static plan_status set_token(plan_session *s, int64_t token) {
-    plan_status range = check_token(s, "set_token", 0, token);
+    if (s->p->view.model->rows)
+        return plan_fail(PLAN_ERROR_STATE, "set_token: rows have lengths of their own; call plan_session_set_tokens");
+    plan_status range = plan_session_check_token(s, "set_token", 0, token);
     if (range)
         return range;
     if (s->p->token_binding == PLAN_NONE)
         return plan_fail(PLAN_ERROR_NAME, "decode has no input that takes a token");
     plan_status status = plan_session_clear_stop(s);
     if (!status)
-        status = plan_session_put_token(s, s->p->token_binding, &token, 1);
+        status = plan_session_put_token(s, s->p->token_binding, 0, &token, 1);
     if (!status)
         s->token_known = true;
     return status;
@@ -436,7 +451,7 @@ plan_status plan_session_position(plan_session *s, int64_t *out) {
         return status;
     if (!out)
         return plan_session_leave(s, plan_fail(PLAN_ERROR_ARGUMENT, "out: expected a place for the position, found NULL"));
-    *out = s->mirror[PLAN_SLOT_POSITION];
+    *out = s->p->view.model->rows ? plan_session_longest_row(s) : s->mirror[PLAN_SLOT_POSITION];
     return plan_session_leave(s, PLAN_OK);
 }
 
@@ -454,13 +469,15 @@ static plan_status clear_state(plan_session *s) {
 }
 
 static plan_status rewind_to(plan_session *s, int64_t position) {
-    int64_t present = s->mirror[PLAN_SLOT_POSITION];
+    int64_t present = s->p->view.model->rows ? plan_session_longest_row(s) : s->mirror[PLAN_SLOT_POSITION];
     if (position < 0 || position > present)
         return plan_fail(PLAN_ERROR_RANGE, "rewind: expected 0 to %" PRId64 ", which is the position; found %" PRId64, present,
                          position);
     plan_status status = plan_session_clear_stop(s);
     if (status)
         return status;
+    if (s->p->view.model->rows)
+        return plan_session_set_back_rows(s, position, false);
     if (s->p->view.model->rewindable)
         return plan_session_write_slot(s, PLAN_SLOT_POSITION, position);
     if (position != 0)
@@ -481,6 +498,8 @@ plan_status plan_session_set_position(plan_session *s, int64_t position) {
     int64_t capacity = s->p->view.model->capacity ? s->p->view.model->capacity : INT64_MAX; /* 0: nothing fills up */
     if (position < 0 || position > capacity)
         status = plan_fail(PLAN_ERROR_RANGE, "position: expected 0 to %" PRId64 ", found %" PRId64, capacity, position);
+    else if (s->p->view.model->rows)
+        status = plan_session_set_back_rows(s, position, true);
     else
         status = plan_session_write_slot(s, PLAN_SLOT_POSITION, position);
     return plan_session_leave(s, status);

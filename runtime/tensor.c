@@ -295,7 +295,7 @@ static plan_status find_logits(const plan_session *s, uint32_t *signature, uint3
                              binding);
 }
 
-static plan_status logits(plan_session *s, float *out, size_t count) {
+static plan_status logits(plan_session *s, int64_t row, float *out, size_t count) {
     uint32_t signature = PLAN_NONE, binding = PLAN_NONE;
     layout l;
     plan_driver *d = s->p->driver;
@@ -310,16 +310,21 @@ static plan_status logits(plan_session *s, float *out, size_t count) {
     if (!out || l.rank < 1 || l.dims[l.rank - 1] != (int64_t)count || l.bytes == 0)
         return plan_fail(out ? PLAN_ERROR_RANGE : PLAN_ERROR_ARGUMENT, "logits: expected a place for %" PRId64
                          " numbers, found one for %zu", l.rank < 1 ? 0 : l.dims[l.rank - 1], out ? count : (size_t)0);
-    uint64_t row = l.rank >= 2 ? (uint64_t)(l.dims[l.rank - 2] - 1) * (uint64_t)l.strides[l.rank - 2] : 0;
+    bool rows = s->p->view.model->rows != 0, last = l.rank >= 2 && (!rows || l.rank >= 3);
+    if (rows && l.dims[0] != s->p->view.model->rows)
+        return plan_fail(PLAN_ERROR_RANGE, "logits: expected %u rows, found %" PRId64, s->p->view.model->rows, l.dims[0]);
+    uint64_t first = last ? (uint64_t)(l.dims[l.rank - 2] - 1) * (uint64_t)l.strides[l.rank - 2] : 0;
+    if (rows)
+        first += (uint64_t)(row * l.strides[0]);
     uint64_t stride = (uint64_t)l.strides[l.rank - 1], reach = ((count - 1) * stride + 1) * l.width;
-    if (row * l.width > b->bytes || reach > b->bytes - row * l.width)
+    if (first * l.width > b->bytes || reach > b->bytes - first * l.width)
         return plan_fail(PLAN_ERROR_RANGE, "logits: the last row lies outside its buffer");
     status = plan_session_finish(s);
     unsigned char *image = plan_host_allocate(&s->p->allocator, (size_t)reach, 1);
     if (!status && !image)
         status = plan_fail(PLAN_ERROR_MEMORY, "logits: no memory for %" PRIu64 " bytes", reach);
     if (!status)
-        status = d->from_device(d, s->stream, image, plan_session_address(s, binding) + row * l.width, reach);
+        status = d->from_device(d, s->stream, image, plan_session_address(s, binding) + first * l.width, reach);
     for (size_t i = 0; i < count && !status; i++)
         out[i] = element(image, b->dtype, i * stride);
     plan_host_release(&s->p->allocator, image);
@@ -328,7 +333,17 @@ static plan_status logits(plan_session *s, float *out, size_t count) {
 
 plan_status plan_session_logits(plan_session *s, float *out, size_t count) {
     plan_status status = plan_session_enter(s);
-    return status ? status : plan_session_leave(s, logits(s, out, count));
+    if (!status && s->p->view.model->rows)
+        return plan_session_leave(s, plan_fail(PLAN_ERROR_STATE, "logits: each row has its own; call plan_session_row_logits"));
+    return status ? status : plan_session_leave(s, logits(s, 0, out, count));
+}
+
+plan_status plan_session_row_logits(plan_session *s, int64_t row, float *out, size_t count) {
+    plan_status status = plan_session_enter(s);
+    if (status)
+        return status;
+    status = plan_session_row_fed(s, row);
+    return plan_session_leave(s, status ? status : logits(s, row, out, count));
 }
 
 static plan_status find_state(const plan_session *s, const char *name, size_t bytes, bool has_data, plan_address *out) {

@@ -71,6 +71,10 @@ static plan_status check_model(const plan_view *v, const plan_report *r) {
         return plan_view_fail(r, "model[0].sampler: expected %d words of the extents table from %d on, and sampling, found word %" PRIu32
                               " of %" PRIu32, PLAN_SAMPLER_WORDS, PLAN_SLOT_FIRST_FREE, m->sampler, m->slot_count);
     if (m->sampling == 2 && !m->sampler) return plan_view_fail(r, "model[0].sampler: expected a word for sampling 2, found 0");
+    if (m->rows && (m->capacity == 0 || m->slot_count < PLAN_SLOT_FIRST_FREE + 2 * (uint64_t)m->rows))
+        return plan_view_fail(r, "model[0].rows: expected a capacity and two words of the extents table for each, found %" PRIu32
+                              " and %" PRIu32 " words", m->rows, m->slot_count);
+    if (m->rows && m->sampling) return plan_view_fail(r, "model[0].sampling: expected 0 with rows, found %" PRIu32, m->sampling);
     const uint64_t ring = 8 * ((uint64_t)PLAN_RING_TOKENS + (m->sampler != 0));
     if (m->sampling && outside(v, PLAN_REGION_RING, 0, ring))
         return range_fault(v, r, "model", 0, "sampling", PLAN_REGION_RING, 0, ring);

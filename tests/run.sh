@@ -91,7 +91,7 @@ for name in "${suites[@]}"; do
     [ "$status" = 124 ] && note=" (stopped after $limit s)"
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" -ne 0 ] || [ "$name" = models ] || [ "$name" = families ]; then
-        tail -n 80 "$log" | grep -vxF "${line:-no line}" | sed 's/^/    /'
+        tail -n 100 "$log" | grep -vxF "${line:-no line}" | sed 's/^/    /'
     else
         grep -a '^skip ' "$log" | sed 's/^/    /'
     fi

@@ -10,22 +10,9 @@
 # The command is gcc-plan --from-text CASE --verify-passes ARGUMENTS; the case's own lines count, so its first line is 1.
 # GCC_PLAN_UPDATE=1 writes the #> #! #? lines anew (a case with #~ keeps those); read the difference before committing it.
 set -uo pipefail
-SRC=${SRC:-$(cd "$(dirname "$0")/.." && pwd)}
-BUILD=${BUILD:-$SRC/build}
-WORK=${WORK:-$(mktemp -d)}
-GCC_PLAN=${GCC_PLAN:-$BUILD/gcc-plan}
-MODELS=${MODELS:-}
-passed=0 failed=0 skipped=0
-
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)) && echo "FAIL $1: $2"; }
-skip() { skipped=$((skipped + 1)) && echo "skip $1: $2"; }
-
-if [ ! -x "$GCC_PLAN" ]; then
-    skip passes "there is no gcc-plan in this build"
-    echo "0 passed, 0 failed, 1 skipped"
-    exit 0
-fi
+# shellcheck source=tests/counts.sh
+. "$(dirname "$0")/counts.sh"
+needs_compiler passes
 
 # Splits a file into cases $WORK/FILE.N; prints their names and arguments.
 split_cases() {
@@ -96,6 +83,30 @@ for path in "$SRC"/tests/passes/*.txt; do
     fi
 done
 
+# Random graphs whose symbols are known from how they were made; all lengths of caches count as one, PAST. A name that inference
+# minted is "?". RANDOM_GRAPHS is how many, from seed 1 on; every second of them that can also becomes a plan, whose proofs hold.
+random_case() { # random_case SEED
+    local file=$WORK/random.$1 names problem= limits
+    awk -v seed="$1" -f "$SRC/tests/random_graphs.awk" >"$file" || { fail "random graph $1" "it was not made"; return; }
+    names=$(sed -n 's/^#p //p' "$file" | paste -sd '|')
+    if ! "$GCC_PLAN" --from-text "$file" --run infer --verify-passes --dump classify >"$file.out" 2>"$file.err"; then
+        problem=$(head -n 2 "$file.err")
+    else
+        { sed -n 's/^#= //p' "$file" | sed -E "s/\\b($names)\\b/PAST/g" | classes want
+            sed -n 's/^#p .*/PAST derived PAST/p' "$file" | sed '1s/.*/PAST growing/'; } | LC_ALL=C sort >"$file.want"
+        sed -E "s/\\b($names)\\b/PAST/g" "$file.out" | classes have | sed -E -e '/^-/d' -e 's/^\?[0-9]+ /? /' | LC_ALL=C sort >"$file.have"
+        [ -s "$file.want" ] || problem="no symbols"
+        diff "$file.want" "$file.have" >"$file.diff" || problem="classes differ: $(grep '^[<>]' "$file.diff" | head -n 6)"
+    fi
+    if [ -z "$problem" ] && [ $(($1 % 2)) = 0 ] && ! grep -q '^#c' "$file"; then
+        mapfile -t limits < <(sed -n 's/^#= \([^ ]*\) fixed/--max\n\1=8/p' "$file")
+        { "$GCC_PLAN" --from-text "$file" --run infer -o "$file.plan" --target host --quiet --capacity 64 "${limits[@]}" && "$BUILD/plan-inspect" "$file.plan" --check-proofs &&
+            "$BUILD/plan-inspect" "$file.plan" --audit; } >"$file.out" 2>&1 || problem="its plan: $(grep -m 2 -E '^FAIL|^unchecked|:' "$file.out")"
+    fi
+    if [ -z "$problem" ]; then pass; else fail "random graph, seed $1" "$problem"; fi
+}
+for ((seed = 1; seed <= ${RANDOM_GRAPHS:-60}; seed++)); do random_case $seed; done
+
 # parse(print(g)) == g after each pass; and what runs on from a text is what runs on from the model.
 round_trip() {
     local model=$1 name=$2 pass text=$WORK/trip options=()
@@ -131,6 +142,4 @@ else
     for model in "${models[@]}"; do round_trip "$model" "${model#"$MODELS"/}"; done
 fi
 
-[ $((passed + failed)) -gt 0 ] || failed=1
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+finish

@@ -4,7 +4,8 @@
  * once, in shared memory. SPLITS > 1: so many blocks share the keys of a row, at least 64 each, and leave maximum, sum and
  * accumulator in STATS and PART for attention_merge.
  * Loops go to the extent. LENGTH: 0 all K_D2 keys, the first PAST of them old; 1 LEN has total - 1 (GQA); 2 LEN has the
- * total. MASK: 0 none, 1 bool, 2 added; keys beyond the mask are masked. WINDOW > 0: only so many last keys. */
+ * total; 3 each row of the batch has RL + PAST old ones and FRESH new ones.
+ * MASK: 0 none, 1 bool, 2 added; keys beyond the mask are masked. WINDOW > 0: only so many last keys. */
 KERNEL(THREADS)
 {
     EXTENTS
@@ -21,6 +22,8 @@ KERNEL(THREADS)
 #elif LENGTH == 2
     const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0);
     const idx past = total - fresh;
+#elif LENGTH == 3
+    const idx past = (idx)RL_LD(RL_OFF + batch) + PAST, total = MIN(past + FRESH, K_D2);
 #else
     const idx total = K_D2, past = PAST;
 #endif

@@ -10,7 +10,7 @@
  *   NORM_Q NORM_K   with weights QW, KW and EPSILON_Q, EPSILON_K; rounded to the type of Q
  *   HALF            rotated pairs, 0 none; COS SIN; POSITIONS, INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
- *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them
+ *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
  *   STAGES          tiles of keys in shared memory: 2 where the next is fetched meanwhile */
 #define THREADS (32 * GROUP)
 #define KEYS 32
@@ -134,8 +134,13 @@ KERNEL(KERNEL_BLOCK)
         }
     }
 #endif
+#if ROWED
+    const int stores = RT_LD(RT_OFF + batch) != 0;
+#else
+    const int stores = 1;
+#endif
     SYNC();
-    if (newest % SPLITS == split) { /* the same in the whole block */
+    if (stores && newest % SPLITS == split) { /* the same in the whole block */
         for (int d = TID; d < D; d += THREADS) {
             K_ST(K_AT(batch, head, past, d), fresh[d]);
             V_ST(V_AT(batch, head, past, d), fresh[D + d]);

@@ -17,6 +17,8 @@ KERNEL(KERNEL_BLOCK)
 #elif LENGTH == 2
     const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0);
     const idx past = total - fresh;
+#elif LENGTH == 3
+    const idx past = (idx)RL_LD(RL_OFF + batch) + PAST, total = MIN(past + FRESH, K_D2);
 #else
     const idx total = K_D2, past = PAST;
 #endif

@@ -1,12 +1,16 @@
 /* gqa_prepare: what GroupQueryAttention does before it attends: a warp takes one head of one new row of the query, the key
  * or the value; norms it, rotates it, and writes it to QO or to its row of the caches KO, VO. A sequence's new rows come
- * after its own length, LEN + 1 - S; the clamp to CAPACITY keeps a wrong length inside the buffer. */
+ * after its own length, LEN + 1 - S; the clamp to CAPACITY keeps a wrong length inside the buffer. ROWED: of a sequence that
+ * rests, nothing goes to the caches. */
 KERNEL(128)
 {
     EXTENTS
     const idx item = (idx)BID_X * 4 + WARP, heads = QHEADS + 2 * KHEADS;
     const idx row = item % heads, s = item / heads % ROWS, b = item / heads / ROWS;
     if (b >= BATCH) return;
+#if ROWED && KHEADS
+    if (row >= QHEADS && !RT_LD(RT_OFF + b)) return;
+#endif
     const idx past = MAX(MIN((idx)LEN_LD(LEN_OFF + b * LEN_S0) + 1 - ROWS, (idx)(CAPACITY) - ROWS), 0);
 #if KHEADS
     if (row >= QHEADS + KHEADS) {

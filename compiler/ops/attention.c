@@ -154,7 +154,7 @@ static void append_keys(Lower *l, Node *n, const Sizes *z, View *k, View *v)
 {
     const Dim kd[4] = {z->batch, z->kv_heads, z->total, z->head}, vd[4] = {z->batch, z->kv_heads, z->total, z->vhead};
     const View keys = cache_open(l, n, 4, 1, kd, k->store).present, values = cache_open(l, n, 5, 2, vd, v->store).present;
-    cache_append(l, n, &keys, &values, lower_dim(l, z->past), k, v);
+    cache_append(l, n, &keys, &values, z->past, k, v);
 }
 
 static void attention_lower(Lower *l, Node *n)
@@ -189,6 +189,11 @@ static void attention_lower(Lower *l, Node *n)
         a.lengths = LENGTH_TOTAL;
     }
     a.past = lower_dim(l, z.past);
+    if (rows_differ(c, z.past)) {
+        a.lengths = LENGTH_ROWS;
+        a.past = rows_beyond(c, z.past);
+        a.fresh = lower_dim(l, z.fresh);
+    }
     a.causal = attr_int(n, "is_causal") != 0;
     a.scale = attr_given(n, "scale") ? attr_float(n, "scale") : 1.0 / sqrt((double)head);
     a.softcap = attr_float(n, "softcap");
@@ -202,6 +207,15 @@ static int attention_inplace(Compilation *c, const Node *n, int output, int *axi
     *append = true;
     if (output == 1 && node_input(c, n, 4)) return 4;
     return output == 2 && node_input(c, n, 5) ? 5 : -1;
+}
+
+static const char *attention_row_lengths(Compilation *c, const Node *n)
+{
+    const Value *past = node_input(c, n, 4);
+    if (has_output(n, 3)) return "its scores, of all keys, are asked for";
+    if (node_input(c, n, 6)) return rows_vector(c, n, 6);
+    if (past) return rows_beyond(c, past->dims[2]) ? NULL : "its past does not grow with the rows";
+    return "its keys are no cache of its own";
 }
 
 /* ---- RotaryEmbedding: the two domains order their inputs differently. */
@@ -402,6 +416,7 @@ static void scatter_lower(Lower *l, Node *n)
     kernel_dim(k, "STEPS", update.dims[axis]);
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "BATCH", x.dims[0]);
+    kernel_rows(k);
     kernel_launch(k, grid_for(lower_upper(l, rows) * lower_upper(l, update.dims[axis]), 256), 1, 1, 256);
 }
 
@@ -414,6 +429,8 @@ static int scatter_inplace(Compilation *c, const Node *n, int output, int *axis,
     return 0;
 }
 
+static const char *scatter_row_lengths(Compilation *c, const Node *n) { return rows_vector(c, n, 2); }
+
 #define ATTENTION_ATTRS \
     "is_causal:int=0, kv_num_heads:int?, q_num_heads:int?, qk_matmul_output_mode:int=0, scale:float?, softcap:float=0.0, " \
     "softmax_precision:int? | T1=f32 f16 bf16, T2=f32 f16 bf16, U=bool f32 f16 bf16"
@@ -422,11 +439,11 @@ static const OpRow rows[] = {
     {.domain = "", .name = "Attention", .since = 23, .facts = OP_APPEND,
      .schema = "Q:T1, K:T1, V:T2, attn_mask:U?, past_key:T1?, past_value:T2? -> "
                "Y:T1, present_key:T1?, present_value:T2?, qk_matmul_output:T1? ; " ATTENTION_ATTRS,
-     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace},
+     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace, .row_lengths = attention_row_lengths},
     {.domain = "", .name = "Attention", .since = 24, .facts = OP_APPEND,
      .schema = "Q:T1, K:T1, V:T2, attn_mask:U?, past_key:T1?, past_value:T2?, nonpad_kv_seqlen:i64? -> "
                "Y:T1, present_key:T1?, present_value:T2?, qk_matmul_output:T1? ; " ATTENTION_ATTRS,
-     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace},
+     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace, .row_lengths = attention_row_lengths},
     {.domain = "", .name = "RotaryEmbedding", .since = 23,
      .schema = "X:T, cos_cache:T, sin_cache:T, position_ids:i64? -> Y:T ; "
                "interleaved:int=0, num_heads:int=0, rotary_embedding_dim:int=0 | T=f32 f16 bf16",
@@ -439,7 +456,7 @@ static const OpRow rows[] = {
     {.domain = "", .name = "TensorScatter", .since = 24, .facts = OP_APPEND,
      .schema = "past_cache:T, update:T, write_indices:i64? -> present_cache:T ; axis:int=-2, mode:string=linear | "
                "T=f32 f16 bf16 f64 i8 u8 i16 u16 i32 i64 u32 u64 bool",
-     .shape = scatter_shape, .lower = scatter_lower, .inplace = scatter_inplace},
+     .shape = scatter_shape, .lower = scatter_lower, .inplace = scatter_inplace, .row_lengths = scatter_row_lengths},
 };
 
 const OpFamily ops_attention = {rows, COUNT_OF(rows), "compiler/ops/attention.c"};

@@ -146,7 +146,9 @@ static bool cast_shape(Compilation *c, Node *n)
     { .name = "CastLike", .since = first, \
       .schema = "input:T1, target_type:T2 -> output:T2" attrs " | T1=" TYPES_ANY ", T2=" TYPES_ANY, \
       .shape = cast_shape, .contents = cast_contents, .lower = cast_like_lower }
-#define CAST(first, attrs) ROW("Cast", first, "input:T1 -> output:T2 ; to:int" attrs " | T1=" TYPES_ANY ", T2=" TYPES_ANY, cast_shape)
+#define CAST(first, attrs) \
+    { .name = "Cast", .since = first, .schema = "input:T1 -> output:T2 ; to:int" attrs " | T1=" TYPES_ANY ", T2=" TYPES_ANY, \
+      .facts = OP_POINTWISE | OP_ZEROS, .shape = cast_shape, .contents = cast_contents, .expr_fn = cast_text }
 
 static const OpRow rows[] = {
     CAST(6, ""), CAST(19, ", saturate:int=1"), CAST(24, ", saturate:int=1, round_mode:string=up"),

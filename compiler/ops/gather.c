@@ -180,10 +180,10 @@ static const OpRow rows[] = {
       .shape = gather_shape, .contents = gather_contents, .lower = gather_lower },
     { .name = "GatherElements", .since = 11, .schema = "data:T, indices:I -> output:T ; axis:int=0" INDEXED,
       .shape = gather_elements_shape, .lower = gather_elements_lower },
-    { .name = "GatherND", .since = 11, .schema = "data:T, indices:i64 -> output:T | T=" TYPES_ANY, .shape = gather_nd_shape,
-      .lower = gather_nd_lower },
-    { .name = "GatherND", .since = 12, .schema = "data:T, indices:i64 -> output:T ; batch_dims:int=0 | T=" TYPES_ANY,
+    { .name = "GatherND", .since = 11, .schema = "data:T, indices:i64 -> output:T | T=" TYPES_ANY, .facts = OP_ACROSS,
       .shape = gather_nd_shape, .lower = gather_nd_lower },
+    { .name = "GatherND", .since = 12, .schema = "data:T, indices:i64 -> output:T ; batch_dims:int=0 | T=" TYPES_ANY,
+      .facts = OP_ACROSS, .shape = gather_nd_shape, .lower = gather_nd_lower },
 };
 
 const OpFamily ops_gather = { rows, (int)COUNT_OF(rows), "gather.c" };

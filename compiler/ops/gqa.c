@@ -266,6 +266,7 @@ static View prepare(Lower *l, const Node *n, const Sizes *z, const Parts *p, con
     kernel_dim(k, "BATCH", p->q.dims[0]);
     prepare_norms(l, k, n);
     prepare_rotary(l, k, n);
+    kernel_rows(k);
     kernel_label(k, arena_text(&c->arena, "%s: append", n->name));
     kernel_bytes(k, 2 * dtype_bytes(p->q.store, items * p->head), 0); /* the new rows only */
     kernel_launch(k, (items + 3) / 4, 1, 1, 128);
@@ -400,6 +401,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
     one_row_norms(l, k, n);
     prepare_rotary(l, k, n);
+    kernel_rows(k);
     kernel_text(k, "TYPE", keys->present.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "D", p->head);
     kernel_int(k, "GROUP", group);
@@ -450,6 +452,8 @@ static int gqa_inplace(Compilation *c, const Node *n, int output, int *axis, boo
     return node_input(c, n, GQ_KEY) && dim_is(c, dim_resolve(c, node_input(c, n, GQ_KEY)->dims[1]), 0) ? -1 : input;
 }
 
+static const char *gqa_row_lengths(Compilation *c, const Node *n) { return rows_vector(c, n, GQ_LENGTHS); }
+
 static const OpRow rows[] = {
     {.domain = "com.microsoft", .name = "GroupQueryAttention", .since = 1, .facts = OP_APPEND | OP_HEAD_NORM,
      .schema = "query:T, key:T?, value:T?, past_key:C?, past_value:C?, seqlens_k:i32, total_sequence_length:i32, cos_cache:T?, "
@@ -459,7 +463,7 @@ static const OpRow rows[] = {
                "local_window_size:int=-1, num_heads:int, qk_norm_epsilon:float=1e-6, qk_output:int=0, rotary_interleaved:int=0, "
                "scale:float?, sliding_window_cache:int=0, smooth_softmax:int=-1, softcap:float=0.0, v_quant_type:string=NONE | "
                "T=f32 f16 bf16, C=f32 f16 bf16, S=f32",
-     .shape = gqa_shape, .lower = gqa_lower, .inplace = gqa_inplace,
+     .shape = gqa_shape, .lower = gqa_lower, .inplace = gqa_inplace, .row_lengths = gqa_row_lengths,
      .note = "not: quantised caches, output_qk, sliding_window_cache"},
 };
 

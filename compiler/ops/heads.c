@@ -1,5 +1,6 @@
 /* heads.c - what the attention families share: heads as an axis, caches that grow in place, and the attention launch. */
 #include "ops/heads.h"
+#include "ops/ops.h"
 #include "ops/rows.h"
 
 View heads_split(Compilation *c, const View *v, int64_t first, int64_t heads, int64_t d)
@@ -14,6 +15,22 @@ View heads_split(Compilation *c, const View *v, int64_t first, int64_t heads, in
     out.stride[3] = v->stride[2];
     out.offset = dim_add(c, v->offset ? v->offset : dim_const(c, 0), dim_const(c, first * d * v->stride[2]));
     return out;
+}
+
+bool rows_differ(Compilation *c, Dim past) { return c->options.rows && dim_mentions(c, dim_resolve(c, past), c->position); }
+
+Dim rows_beyond(Compilation *c, Dim past)
+{
+    if (!c->options.rows) return past;
+    const Dim beyond = dim_resolve(c, dim_sub(c, dim_resolve(c, past), dim_symbol(c, c->position)));
+    return beyond && !dim_mentions(c, beyond, c->position) ? beyond : 0;
+}
+
+const char *rows_vector(Compilation *c, const Node *n, int i)
+{
+    const Value *v = node_input(c, n, i);
+    if (v && v->contents_count < 0 && v->rank >= 1 && dim_equal(c, v->dims[0], dim_symbol(c, c->batch))) return NULL;
+    return arena_text(&c->arena, "its %s is one number for all rows", schema_of(n->op)->inputs[i].name);
 }
 
 View heads_view(Compilation *c, const View *v, int64_t heads, int64_t d)
@@ -108,6 +125,7 @@ Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims
 void cache_append(Lower *l, const Node *n, const View *keys, const View *values, Dim past, View *k, View *v)
 {
     Compilation *c = lower_compilation(l);
+    const bool rowed = rows_differ(c, past);
     const int64_t head = lower_upper(l, k->dims[3]), vhead = lower_upper(l, v->dims[3]);
     const int64_t elements = lower_upper(l, rows_count(c, k, 0, 3)) * (head + vhead);
     Kernel *p = kernel_begin(l, n, "kv_append");
@@ -117,7 +135,9 @@ void cache_append(Lower *l, const Node *n, const View *keys, const View *values,
     kernel_inout(p, "VO", *values);
     kernel_int(p, "HEAD", head);
     kernel_int(p, "VHEAD", vhead);
-    kernel_dim(p, "START", past);
+    if (rowed) kernel_rows(p);
+    else kernel_int(p, "ROWED", 0);
+    kernel_dim(p, "START", rowed ? rows_beyond(c, past) : lower_dim(l, past));
     kernel_label(p, arena_text(&c->arena, "%s: append", n->name));
     kernel_bytes(p, 2 * dtype_bytes(k->store, elements), 0); /* the new rows only */
     kernel_launch(p, grid_for(elements, 256), 1, 1, 256);
@@ -139,8 +159,12 @@ static void attend_operands(Lower *l, Kernel *k, const Attend *a)
     Compilation *c = lower_compilation(l);
     kernel_in(k, "Q", a->q);
     kernel_in(k, "K", a->k);
-    if (a->lengths != LENGTH_EXTENT) kernel_in(k, "LEN", a->length);
-    if (a->lengths == LENGTH_EXTENT) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
+    if (a->lengths == LENGTH_LESS_ONE || a->lengths == LENGTH_TOTAL) kernel_in(k, "LEN", a->length);
+    if (a->lengths == LENGTH_ROWS) {
+        kernel_rows(k);
+        kernel_dim(k, "FRESH", a->fresh);
+    }
+    if (a->lengths == LENGTH_EXTENT || a->lengths == LENGTH_ROWS) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
     if (a->mask.buffer) kernel_in(k, "M", a->mask);
     kernel_int(k, "LENGTH", (int64_t)a->lengths);
     kernel_int(k, "MASK", !a->mask.buffer ? 0 : a->mask.store == DT_BOOL ? 1 : 2);

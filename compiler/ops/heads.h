@@ -18,16 +18,18 @@ typedef struct Cache {
  * into which the old rows are copied here. INPUT < 0 or absent: no old rows. OUTPUT absent: scratch. */
 Cache cache_open(Lower *l, const Node *n, int input, int output, const Dim *dims, DType t);
 
-/* Writes the new rows K and V [B, heads, S, D] as rows PAST.. of KEYS and VALUES; *k and *v become these. One launch. */
+/* Writes the new rows K and V [B, heads, S, D] as rows PAST.. of KEYS and VALUES, where rows of the batch have lengths of their own
+ * (rows_differ) behind each row's; *k and *v become these. One launch. */
 void cache_append(Lower *l, const Node *n, const View *keys, const View *values, Dim past, View *k, View *v);
 
-typedef enum LengthKind { LENGTH_EXTENT, LENGTH_LESS_ONE, LENGTH_TOTAL } LengthKind;
+typedef enum LengthKind { LENGTH_EXTENT, LENGTH_LESS_ONE, LENGTH_TOTAL, LENGTH_ROWS /* PAST beyond each row's own length */ } LengthKind;
 typedef struct Attend {
     View q, k, v, y;       /* [B, heads, rows, D] */
     View mask;             /* [B, Hq, S, keys]; buffer 0: none */
     View length, sinks;    /* rank 1; buffer 0: none */
-    Dim past;              /* rows before the query's, with LENGTH_EXTENT */
+    Dim past;              /* rows before the query's, with LENGTH_EXTENT; with LENGTH_ROWS beyond the row's length */
     LengthKind lengths;
+    Dim fresh;             /* new keys, with LENGTH_ROWS */
     bool causal, smooth;
     int64_t window;        /* <= 0: none */
     double scale, softcap; /* softcap 0: none */
@@ -37,6 +39,13 @@ void attend(Lower *l, const Node *n, const Attend *a);
  * the mask, 3 its softmax. */
 void attend_scores(Lower *l, const Node *n, const Attend *a, View to, int stage);
 
+/* Whether PAST, old rows of a cache, is another number for each row of the batch. */
+bool rows_differ(Compilation *c, Dim past);
+/* Old rows PAST of a cache, as a number that is the same for all rows: with rows of their own length, what PAST is beyond such a
+ * length; else PAST. 0: it is no such number. */
+Dim rows_beyond(Compilation *c, Dim past);
+/* NULL, or why input I is no vector with a number for each row of the batch. */
+const char *rows_vector(Compilation *c, const Node *n, int i);
 /* Whether the rank of an input is not known yet. */
 bool heads_unranked(Compilation *c, const Node *n);
 /* Constant value of D, or -1 with an error that calls it WHAT. */

@@ -313,7 +313,7 @@ static const OpRow rows[] = {
     {.domain = "", .name = "Hardmax", .since = 13, .schema = "input:T -> output:T ; axis:int=-1 | T=" TYPES_FLOAT, .shape = hardmax_shape,
      .lower = hardmax_lower},
     {.domain = "", .name = "CumSum", .since = 11, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
-     ", I=i64 i32", .shape = cumulate_shape, .lower = cumulate_lower},
+     ", I=i64 i32", .facts = OP_ZEROS | OP_TAIL, .shape = cumulate_shape, .lower = cumulate_lower},
     {.domain = "", .name = "CumProd", .since = 26, .schema = "x:T, axis:I -> y:T ; exclusive:int=0, reverse:int=0 | T=" TYPES_NUMBER
      ", I=i64 i32", .shape = cumulate_shape, .lower = cumulate_lower},
     {.domain = "", .name = "Det", .since = 11, .schema = "X:T -> Y:T | T=" TYPES_FLOAT, .shape = det_shape, .lower = det_lower},

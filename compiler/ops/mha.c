@@ -327,7 +327,7 @@ static void append(Lower *l, const Node *n, const Sizes *z, Parts *p)
         keys = cache_open(l, n, multi_head.past_key, 1, kd, p->k.store).present;
         values = cache_open(l, n, multi_head.past_value, 2, vd, p->v.store).present;
     }
-    cache_append(l, n, &keys, &values, lower_dim(l, z->past), &p->k, &p->v);
+    cache_append(l, n, &keys, &values, z->past, &p->k, &p->v);
 }
 
 /* The mask of keys as what is added to the scores, with the scores' own bias; a masked key's score falls by mask_filter_value. */

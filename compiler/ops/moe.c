@@ -209,7 +209,8 @@ static View as_rows(Lower *l, const Node *n, const View *v)
     Compilation *c = lower_compilation(l);
     View flat;
     if (v->stride[v->rank - 1] == 1 && product_flatten(l, v, &flat)) return flat;
-    const View dense = lower_temporary(l, arena_text(&c->arena, "%s.dense", n->name), v->store, v->rank, v->dims);
+    const Dim dims[2] = {dims_product(c, v->rank - 1, v->dims), v->dims[v->rank - 1]};
+    const View dense = lower_temporary(l, arena_text(&c->arena, "%s.dense", n->name), v->store, 2, dims);
     lower_copy(l, n, *v, dense, arena_text(&c->arena, "%s (copy)", n->name));
     if (!product_flatten(l, &dense, &flat)) fault("lower", "%s: rows do not lie behind one another", n->name);
     return flat;

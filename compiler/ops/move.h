@@ -35,6 +35,8 @@ void contents_same(Compilation *c, const Value *from, Value *to);
 void contents_strided(Compilation *c, const Value *from, Value *to, int64_t offset, const int64_t *stride);
 void row_major(const int64_t *dims, int rank, int64_t *stride);
 
+/* D where its range says that it is not below LOW, LOW where it is not above; else the larger of both. */
+Dim clamp_low(Compilation *c, Dim d, Dim low);
 /* One axis of a slice: what start and end (as the node gives them) mean for extent d. Either of *first and *length is 0
  * when it cannot be decided. */
 void slice_axis(Compilation *c, Dim d, Dim start, Dim end, int64_t step, Dim *first, Dim *length);

@@ -1,4 +1,4 @@
-/* movement.c - operators that move elements: Concat, Slice, Split, Tile, Pad, Trilu. */
+/* movement.c - operators that move elements: Concat, Split, Tile, Pad, Trilu. */
 #include "ops/move.h"
 #include "ops/tuples.h"
 
@@ -92,169 +92,6 @@ static int concat_inplace(Compilation *c, const Node *n, int output, int *axis, 
     *axis = axis_normal(c, n, attr_int(n, "axis"), y->rank);
     *append = true;
     return 0;
-}
-
-/* ---- Slice */
-
-/* d, when [low, high] allows it; else the bound that holds, else min or max. */
-static Dim clamp_low(Compilation *c, Dim d, Dim low)
-{
-    int64_t lo, hi;
-    dim_bounds(c, dim_sub(c, d, low), &lo, &hi);
-    if (lo >= 0) return d;
-    return hi <= 0 ? low : dim_op(c, DIM_MAX, d, low);
-}
-
-static Dim clamp_high(Compilation *c, Dim d, Dim high)
-{
-    int64_t lo, hi;
-    dim_bounds(c, dim_sub(c, high, d), &lo, &hi);
-    if (lo >= 0) return d;
-    return hi <= 0 ? high : dim_op(c, DIM_MIN, d, high);
-}
-
-/* Where a start or an end lies in extent d; 0 when its sign is not known. */
-static Dim slice_place(Compilation *c, Dim d, Dim at, bool backward, bool is_end)
-{
-    Dim low = dim_const(c, backward && is_end ? -1 : 0);
-    Dim high = backward ? dim_sub(c, d, dim_const(c, 1)) : d;
-    int64_t v, lo, hi;
-    if (dim_is_const(c, at, &v) && v >= INT32_MAX) return high; /* exporters write INT64_MAX for "to the end" */
-    if (dim_is_const(c, at, &v) && v <= -INT32_MAX) return low;
-    dim_bounds(c, at, &lo, &hi);
-    if (lo < 0 && hi >= 0) return 0;
-    if (hi < 0) at = dim_add(c, at, d);
-    return clamp_high(c, clamp_low(c, at, low), high);
-}
-
-void slice_axis(Compilation *c, Dim d, Dim start, Dim end, int64_t step, Dim *first, Dim *length)
-{
-    *first = *length = 0;
-    if (!d || !start || !end) return;
-    bool backward = step < 0;
-    Dim from = slice_place(c, d, start, backward, false), to = slice_place(c, d, end, backward, true);
-    *first = from;
-    if (!from || !to) return;
-    Dim span = backward ? dim_sub(c, from, to) : dim_sub(c, to, from);
-    span = clamp_low(c, span, dim_const(c, 0));
-    int64_t size = backward ? -step : step;
-    *length = size == 1 ? span : dim_op(c, DIM_CEILDIV, span, dim_const(c, size));
-}
-
-typedef struct Slice {
-    bool cut[MAX_RANK];
-    Dim start[MAX_RANK], end[MAX_RANK]; /* 0: not known when compiling */
-    int64_t step[MAX_RANK];
-} Slice;
-
-/* A list of the slice from an attribute (opset 1) or an input; *known false when it is data. */
-static int slice_list(Compilation *c, const Node *n, const char *name, int input, Dim **out, bool *known)
-{
-    int count = -1;
-    *known = true;
-    *out = NULL;
-    if (n->op->since < 10) {
-        const Attr *a = node_attr(n, name);
-        if (!a->count) return -1;
-        *out = NEW_ARRAY(c, Dim, a->count);
-        for (int i = 0; i < a->count; i++) (*out)[i] = dim_const(c, a->ints[i]);
-        return a->count;
-    }
-    const Value *v = node_input(c, n, input);
-    if (!v) return -1;
-    if (value_dims(c, v, out, &count)) return count;
-    *known = false;
-    int64_t size;
-    return v->rank == 1 && dim_is_const(c, v->dims[0], &size) ? (int)size : -1;
-}
-
-static bool slice_read(Compilation *c, Node *n, int rank, Slice *s)
-{
-    Dim *start, *end, *axes, *steps;
-    bool start_known, end_known, axes_known, steps_known = true;
-    memset(s, 0, sizeof *s);
-    int count = slice_list(c, n, "starts", 1, &start, &start_known);
-    int ends = slice_list(c, n, "ends", 2, &end, &end_known);
-    int axis_count = slice_list(c, n, "axes", 3, &axes, &axes_known);
-    int step_count = n->op->since < 10 ? -1 : slice_list(c, n, "", 4, &steps, &steps_known);
-    if (count < 0 || !axes_known || !steps_known) {
-        node_error(c, n, "the axes or steps are not known when compiling");
-        return false;
-    }
-    if (ends != count || (axis_count >= 0 && axis_count != count) || (step_count >= 0 && step_count != count)) {
-        node_error(c, n, "starts, ends, axes and steps differ in length");
-        return false;
-    }
-    for (int i = 0; i < count; i++) {
-        int64_t at = i, step = 1;
-        if (axis_count >= 0 && !dim_is_const(c, axes[i], &at)) at = rank;
-        int axis = axis_normal(c, n, at, rank);
-        if (axis < 0) return false;
-        if (step_count >= 0 && !dim_is_const(c, steps[i], &step)) step = 0;
-        if (!step) {
-            node_error(c, n, "the step of axis %d is 0 or not known when compiling", axis);
-            return false;
-        }
-        s->cut[axis] = true;
-        s->start[axis] = start_known ? start[i] : 0;
-        s->end[axis] = end_known ? end[i] : 0;
-        s->step[axis] = step;
-    }
-    return true;
-}
-
-static bool slice_shape(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0);
-    Dim dims[MAX_RANK], first;
-    Slice s;
-    if (x->rank < 0) return output_set(c, n, 0, x->dtype, -1, NULL);
-    if (!slice_read(c, n, x->rank, &s)) return false;
-    for (int i = 0; i < x->rank; i++) {
-        dims[i] = x->dims[i];
-        if (s.cut[i]) slice_axis(c, x->dims[i], s.start[i], s.end[i], s.step[i], &first, &dims[i]);
-    }
-    return output_set(c, n, 0, x->dtype, x->rank, dims);
-}
-
-static void slice_contents(Compilation *c, Node *n)
-{
-    const Value *x = node_input(c, n, 0);
-    int64_t dims[MAX_RANK], stride[MAX_RANK], count, offset = 0, at;
-    Slice s;
-    if (!shape_numbers(c, x, dims, &count) || !slice_read(c, n, x->rank, &s)) return;
-    row_major(dims, x->rank, stride);
-    for (int i = 0; i < x->rank; i++) {
-        Dim first, length;
-        if (!s.cut[i]) continue;
-        slice_axis(c, x->dims[i], s.start[i], s.end[i], s.step[i], &first, &length);
-        if (!dim_is_const(c, first, &at)) return;
-        offset += at * stride[i];
-        stride[i] *= s.step[i];
-    }
-    contents_strided(c, x, node_output(c, n, 0), offset, stride);
-}
-
-static void slice_lower(Lower *l, Node *n)
-{
-    Compilation *c = lower_compilation(l);
-    View in = lower_input(l, n, 0), out = in;
-    Slice s;
-    if (!slice_read(c, n, in.rank, &s)) return;
-    view_dims(l, node_output(c, n, 0), &out);
-    for (int i = 0; i < in.rank; i++) {
-        Dim first, length;
-        if (!s.cut[i]) continue;
-        Dim start = s.start[i] ? lower_dim(l, s.start[i]) : 0, end = s.end[i] ? lower_dim(l, s.end[i]) : 0;
-        slice_axis(c, in.dims[i], start, end, s.step[i], &first, &length);
-        if (!first) {
-            node_error(c, n, "where the slice of axis %d starts is not known when compiling", i);
-            return;
-        }
-        out.offset = dim_add(c, out.offset, dim_scale(c, first, in.stride[i]));
-        out.stride[i] = in.stride[i] * s.step[i];
-    }
-    lower_set_view(l, n, 0, out);
 }
 
 /* ---- Split */
@@ -504,10 +341,6 @@ static const char *trilu_expr(Compilation *c, const Node *n)
 static const OpRow rows[] = {
     { .name = "Concat", .since = 4, .schema = "inputs:T* -> concat_result:T ; axis:int | " ANY, .facts = OP_SHAPE | OP_APPEND,
       .shape = concat_shape, .contents = concat_contents, .lower = concat_lower, .inplace = concat_inplace },
-    { .name = "Slice", .since = 1, .schema = "data:T -> output:T ; axes:ints?, ends:ints, starts:ints | " ANY,
-      .facts = OP_VIEW | OP_SHAPE, .shape = slice_shape, .contents = slice_contents, .lower = slice_lower },
-    { .name = "Slice", .since = 10, .schema = "data:T, starts:I, ends:I, axes:I?, steps:I? -> output:T" INDEXED,
-      .facts = OP_VIEW | OP_SHAPE, .shape = slice_shape, .contents = slice_contents, .lower = slice_lower },
     { .name = "Split", .since = 2, .schema = "input:T -> outputs:T* ; axis:int=0, split:ints? | " ANY,
       .facts = OP_VIEW | OP_SHAPE, .shape = split_shape, .contents = split_contents, .lower = split_lower },
     { .name = "Split", .since = 13, .schema = "input:T, split:i64? -> outputs:T* ; axis:int=0 | " ANY,

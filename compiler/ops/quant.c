@@ -3,6 +3,7 @@
 #include "ops/move.h"
 #include "ops/product.h"
 #include "ops/quantize.h"
+#include "ops/rows.h"
 
 #include <string.h>
 
@@ -362,12 +363,12 @@ static bool gather_shape(Compilation *c, Node *n)
 }
 
 /* Element of the data for output element i; an index outside gives -1, which reads as zero. */
-static void gather_source(Lower *l, Kernel *k, const Dim *dims, int rank, int gather)
+static void gather_source(Lower *l, Kernel *k, const View *indices, const Dim *dims, int rank, int gather)
 {
     Compilation *c = lower_compilation(l);
     kernel_dim(k, "LENGTH", dims[gather]);
     kernel_dim(k, "TAIL", product_of_dims(c, dims, gather + 1, rank));
-    kernel_text(k, "INDEX(j)", "I_LD(I_OFF + (j))");
+    kernel_text(k, "INDEX(j)", arena_text(&c->arena, "I_LD(I_OFF + %s)", rows_text(c, "I", "(j)", indices, 0, indices->rank)));
     kernel_text(k, "WRAPPED(j)", "(INDEX(j) < 0 ? INDEX(j) + LENGTH : INDEX(j))");
     kernel_text(k, "PLACE(i)", "WRAPPED((i) / (TAIL) % PICKED)");
     kernel_text(k, "SOURCE", "(PLACE(i) < 0 || PLACE(i) >= LENGTH ? -1 : "
@@ -395,7 +396,7 @@ static void gather_lower(Lower *l, Node *n)
     gather_axes(c, n, &gather, &quantize);
     gather_dims(c, n, dims);
     for (int i = 0; i < data->rank; i++) dims[i] = lower_dim(l, dims[i]);
-    const View indices = dense_input(l, n, GQ_INDICES), out = lower_output(l, n, 0);
+    const View indices = lower_input(l, n, GQ_INDICES), out = lower_output(l, n, 0);
     const int64_t block = attr_int(n, "block_size");
     const Layout layout = {2, product_of_dims(c, dims, quantize + 1, data->rank), dims[quantize],
                            ceil_div(lower_upper(l, dims[quantize]), block), block};
@@ -406,12 +407,12 @@ static void gather_lower(Lower *l, Node *n)
     kernel_in_rows(k, "S", lower_input(l, n, GQ_SCALES), picked);
     kernel_out(k, "Y", out);
     kernel_dim(k, "PICKED", product_of_dims(c, indices.dims, 0, indices.rank));
-    gather_source(l, k, dims, data->rank, gather);
+    gather_source(l, k, &indices, dims, data->rank, gather);
     gather_zeros(l, n, k, layout.blocks);
     set_layout(l, k, &layout);
     kernel_text(k, "COORDINATES", "");
     kernel_text(k, "X_PLACE", "X_OFF + p");
-    kernel_text(k, "Y_PLACE", "Y_OFF + i");
+    kernel_text(k, "Y_PLACE", arena_text(&c->arena, "Y_OFF + %s", rows_text(c, "Y", "i", &out, 0, out.rank)));
     launch_elementwise(l, k, &out);
 }
 

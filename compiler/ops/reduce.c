@@ -230,14 +230,14 @@ static void arg_lower(Lower *l, Node *n)
 }
 
 #define NUMBERS "f32 f16 bf16 f64 i32 i64 u32 u64 i16 u16 i8 u8"
-#define OLD(name_, types_) \
+#define OLD(name_, types_, facts_) \
     {.domain = "", .name = name_, .since = 1, .schema = "data:T -> reduced:T ; axes:ints?, keepdims:int=1 | T=" types_, \
-     .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
-#define NEW_(name_, since_, types_) \
+     .facts = facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
+#define NEW_(name_, since_, types_, facts_) \
     {.domain = "", .name = name_, .since = since_, \
      .schema = "data:T, axes:i64? -> reduced:T ; keepdims:int=1, noop_with_empty_axes:int=0 | T=" types_, \
-     .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
-#define BOTH(name_, types_) OLD(name_, types_), NEW_(name_, 18, types_)
+     .facts = facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
+#define BOTH(name_, types_) OLD(name_, types_, 0), NEW_(name_, 18, types_, 0)
 #define ARG(name_) \
     {.domain = "", .name = name_, .since = 1, .schema = "data:T -> reduced:i64 ; axis:int=0, keepdims:int=1 | T=" NUMBERS, \
      .shape = arg_shape, .lower = arg_lower}, \
@@ -246,8 +246,8 @@ static void arg_lower(Lower *l, Node *n)
      .shape = arg_shape, .lower = arg_lower}
 
 static const OpRow rows[] = {
-    OLD("ReduceSum", NUMBERS),
-    NEW_("ReduceSum", 13, NUMBERS),
+    OLD("ReduceSum", NUMBERS, OP_ZEROS),
+    NEW_("ReduceSum", 13, NUMBERS, OP_ZEROS),
     BOTH("ReduceMean", NUMBERS),
     BOTH("ReduceMax", NUMBERS " bool"),
     BOTH("ReduceMin", NUMBERS " bool"),

@@ -179,13 +179,13 @@ static void scatter_elements_lower(Lower *l, Node *n)
 }
 
 #define ANY " | T=" TYPES_ANY
-#define REST .facts = OP_APPEND, .shape = scatter_shape, .inplace = scatter_inplace
+#define REST .shape = scatter_shape, .inplace = scatter_inplace
 #define ND(since_, attrs_) \
     {.domain = "", .name = "ScatterND", .since = since_, .schema = "data:T, indices:i64, updates:T -> output:T" attrs_ ANY, \
-     .lower = scatter_nd_lower, REST}
+     .facts = OP_APPEND | OP_ACROSS, .lower = scatter_nd_lower, REST}
 #define ELEMENTS(name_, since_, attrs_) \
     {.domain = "", .name = name_, .since = since_, .schema = "data:T, indices:I, updates:T -> output:T ; axis:int=0" attrs_ ANY \
-     ", I=i64 i32", .lower = scatter_elements_lower, REST}
+     ", I=i64 i32", .facts = OP_APPEND, .lower = scatter_elements_lower, REST}
 
 static const OpRow rows[] = {
     ND(11, ""),

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ROWS 2048
+#define MAX_TABLE_ROWS 2048
 
-extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
+extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_slice, ops_reduce, ops_norm, ops_matmul, ops_quant, ops_attention,
     ops_gqa, ops_mha, ops_embed, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
     ops_rnn, ops_einsum, ops_signal, ops_loss, ops_scatter, ops_lines, ops_random, ops_extent, ops_nms, ops_unique,
     ops_pool, ops_conv_transpose, ops_resize, ops_sample, ops_rearrange, ops_normalise,
@@ -17,7 +17,7 @@ extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_reduce, ops_no
     ops_fill, ops_gather;
 
 static const OpFamily *const families[] = {
-    &ops_pointwise, &ops_shape, &ops_movement, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
+    &ops_pointwise, &ops_shape, &ops_movement, &ops_slice, &ops_reduce, &ops_norm, &ops_matmul, &ops_quant, &ops_attention,
     &ops_gqa, &ops_mha, &ops_embed, &ops_recurrent, &ops_select, &ops_conv, &ops_moe,
     &ops_control,
     &ops_rnn, &ops_einsum, &ops_signal, &ops_loss, &ops_scatter, &ops_lines, &ops_random, &ops_extent, &ops_nms, &ops_unique,
@@ -385,14 +385,14 @@ static int by_name(const void *a, const void *b)
 /* All rows that a model may name, by domain, name and opset. */
 static const OpRow **sorted_rows(int *count)
 {
-    static const OpRow *list[MAX_ROWS];
+    static const OpRow *list[MAX_TABLE_ROWS];
     *count = 0;
     for (size_t f = 0; f < COUNT_OF(families); f++)
         for (int i = 0; i < families[f]->count; i++) {
             if (!strcmp(shown_domain(&families[f]->rows[i]), "gcc-plan")) /* made by our own passes */
                 continue;
-            if (*count == MAX_ROWS)
-                fault("ops", "more than %d rows", MAX_ROWS);
+            if (*count == MAX_TABLE_ROWS)
+                fault("ops", "more than %d rows", MAX_TABLE_ROWS);
             list[(*count)++] = &families[f]->rows[i];
         }
     qsort(list, (size_t)*count, sizeof *list, by_name);

@@ -3,6 +3,7 @@
 # sm_90a: processor time of gcc-plan and the compilers it calls, the least of REPEATS runs (default 3); then the cost of a layer between two rows. Fails when the last
 # row is more than 20 % above the straight line that fits the rows before it. PYTHON needs onnx.
 #   tests/bench/compile_time.sh [--passes] [LAYERS...]          --passes: without kernels: what the passes alone take
+#   tests/bench/compile_time.sh --families [TARGET]             instead: each model of MODELS/families, for TARGET (default host)
 set -uo pipefail
 SRC=${SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
 BUILD=${BUILD:-$SRC/build}
@@ -29,6 +30,15 @@ compile() { # compile TARGET LAYERS: prints microseconds
     echo "$best"
 }
 
+if [ "${1:-}" = --families ]; then
+    for folder in "$MODELS"/families/*/; do
+        name=$(basename "$folder")
+        ln -sf "$folder/model.onnx" "$WORK/$name.onnx"
+        took=$(compile "${2:-host}" "$name") || { echo "$name: $(head -n 1 "$WORK/errors")" >&2; exit 1; }
+        echo "$took $name"
+    done | sort -n | awk '{ printf "%-28s %8.1f ms\n", $2, $1 / 1000 }'
+    exit
+fi
 status=0
 for layers; do "$python" "$SRC/tests/make_layers.py" "$model" "$WORK/$layers.onnx" "$layers" || exit 1; done
 for target in $targets; do

@@ -163,7 +163,7 @@ static plan_writer *build(void) {
     weights[999] = 7;
     plan_model_record model = {plan_writer_string(w, "model.onnx"), plan_writer_string(w, "gcc-plan 0.1.0"),
                                plan_writer_string(w, "--target=host\t\x01\"\\\n"), plan_writer_string(w, "decoder, 2 nodes"),
-                               UINT64_C(0xfedcba9876543210), 16, 4, 1, 0, 2, 1, 0};
+                               UINT64_C(0xfedcba9876543210), 16, 4, 1, 0, 2, 1, 0, 0, 0};
     plan_writer_add(w, PLAN_SECTION_MODEL, &model);
     add_symbols(w);
     add_regions(w);

@@ -190,7 +190,7 @@ static void expect_patched(const char *name, uint64_t offset, uint64_t value, si
 
 static void test_structure(void) {
     const uint64_t models = 64 + 40; /* table entry of `model`; its fields: id, flags, offset, size, count, record */
-    expect_patched("version", 8, 2, 4, "plan version 2, this library reads 1");
+    expect_patched("version", 8, 1, 4, "plan version 1, this library reads 2");
     expect_patched("magic", 0, 0, 8, "prefix.magic: not a plan; expected \"gccplan\" at the start");
     expect_patched("table offset", 24, 128, 8, "prefix.table_offset: expected 64, found 128");
     expect_patched("reserved words", 48, 1, 8, "prefix.reserved: expected 0, found another value");
@@ -198,8 +198,8 @@ static void test_structure(void) {
                    "section 99: a required section that this library does not know");
     expect_patched("sections out of order", models, 1, 4, "table[1].id: expected above 1, found 1");
     expect_patched("flags of a known section", models + 4, 3, 4, "model.flags: expected 1, found 3");
-    expect_patched("record size", models + 28, 48, 4, "model.record: expected 56 bytes, found 48");
-    expect_patched("record count", models + 24, 2, 4, "model.size: expected 2 records of 56 bytes, found 56 bytes");
+    expect_patched("record size", models + 28, 48, 4, "model.record: expected 64 bytes, found 48");
+    expect_patched("record count", models + 24, 2, 4, "model.size: expected 2 records of 64 bytes, found 64 bytes");
     plan_section entry;
     memcpy(&entry, good + models, sizeof entry);
     char expected[160];
@@ -236,6 +236,10 @@ static const struct {
     {"model[0]", "logits_binding", "3", "model[0].logits_binding: expected an index below 3 in bindings, found 3"},
     {"model[0]", "sampler", "3", "model[0].sampler: expected 25 words of the extents table from 3 on, and sampling, found word 3 of 4"},
     {"bindings[0]", "region", "io reserved=1", "bindings[0].reserved: expected 0, found 1"},
+    {"model[0]", "rows", "40", "model[0].rows: expected a capacity and two words of the extents table for each, found 40 and 4 words"},
+    {"model[0]", "rows", "1 reserved=1", "model[0].reserved: expected 0, found 1"},
+    {"model[0]", NULL, "model[0] capacity=16 slot_count=6 sampling=1 rows=1", "model[0].sampling: expected 0 with rows, found 1"},
+    {"model[0]", NULL, "model[0] capacity=0 slot_count=6 rows=1", "model[0].rows: expected a capacity and two words of the extents table for each, found 1 and 6 words"},
     {"symbols[1]", "symbol_class", "6", "symbols[1].symbol_class: expected a known symbol_class, found 6"},
     {"symbols[1]", "slot", "4", "symbols[1].slot: expected an index below 4 in the extents table, found 4"},
     {"symbols[1]", "proof", "3", "symbols[1].proof: expected an index below 3 in proofs, found 3"},
@@ -361,25 +365,25 @@ static const struct {
 static const struct {
     const char *text, *message;
 } bad_texts[] = {
-    {"", "1:1: expected 'plan 1', found another line"},
-    {"plan 2\n", "1:7: plan version 2, this program reads 1"},
-    {"plan 1\n\n# comment\n  nothing[0] a=1\n", "4:3: expected the name of a section, found 'nothing'"},
-    {"plan 1\nkernels[1] block=1\n", "2:11: expected kernels[0], found kernels[1]"},
-    {"plan 1\nkernels[0] block=1 block=2\n", "2:20: expected 'block' once, found it again"},
-    {"plan 1\nkernels[0] blocks=1\n", "2:12: expected a field of kernels, found 'blocks'"},
-    {"plan 1\nkernels[0] block=12x\n", "2:20: expected a blank, found 'x'"},
-    {"plan 1\nkernels[0] block=4294967296\n", "2:18: expected a number of at most 4294967295, found a larger one"},
-    {"plan 1\nkernels[0] block=-1\n", "2:18: expected a number, found '-'"},
-    {"plan 1\nkernels[0] block", "2:17: expected '=', found the end of the line"},
-    {"plan 1\nkernels[0] name=\"a\nb\"", "2:19: expected '\"', found the end of the line"},
-    {"plan 1\nkernels[0] name=\"a\\q\"", "2:20: expected an escape \\n \\t \\\" \\\\ or \\xHH, found 'q'"},
-    {"plan 1\nbindings[0] dtype=f33", "2:19: expected a dtype, found 'f33'"},
-    {"plan 1\nstrings[1] \"\"\nstrings[3] \"a\"", "3:11: expected strings[2], found strings[3]"},
-    {"plan 1\nmetadata 4\n  0011\n", "4:1: expected 4 bytes, found 2"},
-    {"plan 1\nmetadata 1\n  0011\n", "3:5: expected 1 bytes, found more"},
-    {"plan 1\nmetadata 2\n  00 11\n", "3:6: expected the end of the line, found '1'"},
-    {"plan 1\nmetadata 2\n  zeros 3\n", "3:9: expected a number of at most 2, found a larger one"},
-    {"plan 1\nsection[32] 0\n", "2:12: expected a section number from 33 on"},
+    {"", "1:1: expected 'plan 2', found another line"},
+    {"plan 1\n", "1:7: plan version 1, this program reads 2"},
+    {"plan 2\n\n# comment\n  nothing[0] a=1\n", "4:3: expected the name of a section, found 'nothing'"},
+    {"plan 2\nkernels[1] block=1\n", "2:11: expected kernels[0], found kernels[1]"},
+    {"plan 2\nkernels[0] block=1 block=2\n", "2:20: expected 'block' once, found it again"},
+    {"plan 2\nkernels[0] blocks=1\n", "2:12: expected a field of kernels, found 'blocks'"},
+    {"plan 2\nkernels[0] block=12x\n", "2:20: expected a blank, found 'x'"},
+    {"plan 2\nkernels[0] block=4294967296\n", "2:18: expected a number of at most 4294967295, found a larger one"},
+    {"plan 2\nkernels[0] block=-1\n", "2:18: expected a number, found '-'"},
+    {"plan 2\nkernels[0] block", "2:17: expected '=', found the end of the line"},
+    {"plan 2\nkernels[0] name=\"a\nb\"", "2:19: expected '\"', found the end of the line"},
+    {"plan 2\nkernels[0] name=\"a\\q\"", "2:20: expected an escape \\n \\t \\\" \\\\ or \\xHH, found 'q'"},
+    {"plan 2\nbindings[0] dtype=f33", "2:19: expected a dtype, found 'f33'"},
+    {"plan 2\nstrings[1] \"\"\nstrings[3] \"a\"", "3:11: expected strings[2], found strings[3]"},
+    {"plan 2\nmetadata 4\n  0011\n", "4:1: expected 4 bytes, found 2"},
+    {"plan 2\nmetadata 1\n  0011\n", "3:5: expected 1 bytes, found more"},
+    {"plan 2\nmetadata 2\n  00 11\n", "3:6: expected the end of the line, found '1'"},
+    {"plan 2\nmetadata 2\n  zeros 3\n", "3:9: expected a number of at most 2, found a larger one"},
+    {"plan 2\nsection[32] 0\n", "2:12: expected a section number from 33 on"},
 };
 
 static void test_bad_records(void) {
