@@ -1,8 +1,9 @@
 /* attention_one: GroupQueryAttention of one new row a sequence, whole: the head norm and rotation of query and key, the append to the
  * caches, and the attention of the GROUP query heads that share a key head, in one launch.
  *
- * SPLITS blocks share the keys of a key head, 32 at a time in turn, staged through shared memory. A warp has one query: its lanes
- * have a key each for the scores, and D / 32 elements of the head each for the values; softmax online. Where several blocks had keys,
+ * SPLITS blocks share the keys of a key head, KEYS at a time in turn, staged through shared memory. A warp has one query and 32 of the
+ * keys, SUB warps a query: its lanes have a key each for the scores, and D / 32 elements of the head each for the values; softmax
+ * online. The warps of a query meet in the first of them. Where several blocks had keys,
  * the last of them to arrive, which TICKETS tells, merges what they left in STATS and PART, in the order of the splits: results do
  * not depend on the order of arrival. All in float. The code is short on purpose: it runs once a launch, and what is fetched of it
  * counts.
@@ -12,12 +13,13 @@
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
  *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
  *   STAGES          tiles of keys in shared memory: 2 where the next is fetched meanwhile */
-#define THREADS (32 * GROUP)
-#define KEYS 32
+#define WARPS (GROUP * SUB)
+#define THREADS (32 * WARPS)
+#define KEYS (32 * SUB)
 #define RUNS (D / 8)            /* of 16 bytes in a row */
 #define STEP (D / 2 + 4)        /* words from key to key in a tile: lanes that read the same run of 32 keys meet no bank twice */
 #define ITEMS (GROUP + 2)       /* heads of the new row: queries, key, value */
-#define EACH ((ITEMS + GROUP - 1) / GROUP)
+#define EACH ((ITEMS + WARPS - 1) / WARPS)
 #define MINE (D / 32)           /* elements of the head that a lane has */
 #define MERGED (D > 128 ? 8 : 16) /* splits whose parts are fetched at once */
 #define TURNS ((HALF + 31) / 32)
@@ -53,7 +55,7 @@ KERNEL(KERNEL_BLOCK)
     float mine[EACH][MINE];
     UNROLL
     for (int i = 0; i < EACH; i++) {
-        const int item = WARP + i * GROUP;
+        const int item = WARP + i * WARPS;
         const int h = item < GROUP ? head * GROUP + item : head;
         UNROLL
         for (int j = 0; j < MINE; j++) {
@@ -92,7 +94,7 @@ KERNEL(KERNEL_BLOCK)
     /* ---- the new row: a warp a head */
     UNROLL
     for (int i = 0; i < EACH; i++) {
-        const int item = WARP + i * GROUP;
+        const int item = WARP + i * WARPS;
 #if NORM_Q || NORM_K
         float square = 0.0f;
         UNROLL
@@ -124,7 +126,7 @@ KERNEL(KERNEL_BLOCK)
     for (int turn = 0; turn < TURNS; turn++) {
         const int i = LANE + 32 * turn;
         UNROLL_BY(1)
-        for (int item = WARP; item <= GROUP && (HALF % 32 == 0 || i < HALF); item += GROUP) {
+        for (int item = WARP; item <= GROUP && (HALF % 32 == 0 || i < HALF); item += WARPS) {
             float *row = item < GROUP ? query + item * D : fresh;
             const int x = INTERLEAVED ? 2 * i : i, y = INTERLEAVED ? 2 * i + 1 : i + HALF;
             const float u = row[x], w = row[y];
@@ -148,6 +150,7 @@ KERNEL(KERNEL_BLOCK)
     }
 
     /* ---- the keys */
+    const int mate = WARP % GROUP, part_of = WARP / GROUP; /* the query, and which of its warps */
     float top = -INF_F, mass = 0.0f, sum[MINE];
     UNROLL
     for (int j = 0; j < MINE; j++) sum[j] = 0.0f;
@@ -165,20 +168,21 @@ KERNEL(KERNEL_BLOCK)
             }
         }
         SYNC();
-        const int key = begin + chunk * KEYS + LANE;
+        const int key = begin + chunk * KEYS + part_of * 32 + LANE;
         float score = 0.0f;
         UNROLL_BY(2)
         for (int run = 0; run < RUNS; run++) {
             float k[8];
-            GP_PASTE(LDV_, TYPE)(keys, LANE * (2 * STEP) + run * 8, k);
+            GP_PASTE(LDV_, TYPE)(keys, (part_of * 32 + LANE) * (2 * STEP) + run * 8, k);
             UNROLL
-            for (int j = 0; j < 8; j++) score = FMAF(query[WARP * D + run * 8 + j] * (float)SCALE, k[j], score);
+            for (int j = 0; j < 8; j++) score = FMAF(query[mate * D + run * 8 + j] * (float)SCALE, k[j], score);
         }
 #if HAS_SOFTCAP
         score = (float)SOFTCAP * TANHF(score / (float)SOFTCAP);
 #endif
         if (key >= last) score = -INF_F;
-        const float high = FMAXF(top, WARP_MAX(score)), fade = EXPF(top - high), share = EXPF(score - high);
+        const float high = FMAXF(top, WARP_MAX(score)); /* -INF: none of the warp's keys is there */
+        const float fade = high == -INF_F ? 1.0f : EXPF(top - high), share = score == -INF_F ? 0.0f : EXPF(score - high);
         top = high;
         shares[TID] = share;
         mass = FMAF(mass, fade, WARP_SUM(share));
@@ -186,11 +190,11 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int j = 0; j < MINE; j++) sum[j] *= fade;
         UNROLL_BY(4)
-        for (int other = 0; other < KEYS; other++) {
+        for (int other = 0; other < 32; other++) {
             const float weight = shares[WARP * 32 + other];
             float v[MINE];
             UNROLL
-            for (int j = 0; j < MINE; j += 2) GP_PASTE(GP_PAIR_, TYPE)(values[other * STEP + (LANE * MINE + j) / 2], v + j);
+            for (int j = 0; j < MINE; j += 2) GP_PASTE(GP_PAIR_, TYPE)(values[(part_of * 32 + other) * STEP + (LANE * MINE + j) / 2], v + j);
             UNROLL
             for (int j = 0; j < MINE; j++) sum[j] = FMAF(weight, v[j], sum[j]);
         }
@@ -198,7 +202,26 @@ KERNEL(KERNEL_BLOCK)
         if (STAGES == 1 && chunk + SPLITS < chunks) LOAD_KEYS(chunk + SPLITS);
     }
 
-    const int own = head * GROUP + WARP;
+#if SUB > 1 /* the tiles are free */
+    float *const meet = (float *)tiles + WARP * (D + 2);
+    meet[0] = top;
+    meet[1] = mass;
+    UNROLL
+    for (int j = 0; j < MINE; j++) meet[2 + LANE * MINE + j] = sum[j];
+    SYNC();
+    if (part_of == 0) {
+        UNROLL
+        for (int other = 1; other < SUB; other++) {
+            const float *theirs = (const float *)tiles + (other * GROUP + mate) * (D + 2);
+            const float high = FMAXF(top, theirs[0]), keep = EXPF(top - high), take = EXPF(theirs[0] - high);
+            top = high; /* the first warp's is finite: a chunk begins with a key that is there */
+            mass = mass * keep + theirs[1] * take;
+            UNROLL
+            for (int j = 0; j < MINE; j++) sum[j] = sum[j] * keep + theirs[2 + LANE * MINE + j] * take;
+        }
+    }
+#endif
+    const int own = head * GROUP + mate;
 #if SINK
     const float sink = SINK == 2 ? (float)SINKS_LD(SINKS_OFF + own * SINKS_S0) : 0.0f;
 #endif
@@ -210,21 +233,23 @@ KERNEL(KERNEL_BLOCK)
         mass = mass * keep + EXPF(sink - high);
 #endif
         UNROLL
-        for (int j = 0; j < MINE; j++) Y_ST(Y_AT(batch, own, 0, LANE * MINE + j), sum[j] * keep / mass);
+        for (int j = 0; j < MINE && part_of == 0; j++) Y_ST(Y_AT(batch, own, 0, LANE * MINE + j), sum[j] * keep / mass);
         return;
     }
-    UNROLL
-    for (int j = 0; j < MINE; j++) PART_ST(PART_AT(batch, head, split, WARP, LANE * MINE + j), sum[j]);
-    if (LANE == 0) {
-        STATS_ST(STATS_AT(batch, head, split, WARP, 0), top);
-        STATS_ST(STATS_AT(batch, head, split, WARP, 1), mass);
+    if (part_of == 0) {
+        UNROLL
+        for (int j = 0; j < MINE; j++) PART_ST(PART_AT(batch, head, split, mate, LANE * MINE + j), sum[j]);
+        if (LANE == 0) {
+            STATS_ST(STATS_AT(batch, head, split, mate, 0), top);
+            STATS_ST(STATS_AT(batch, head, split, mate, 1), mass);
+        }
     }
 
     /* ---- the last block of a head merges: again a warp a query */
     SYNC();
     if (TID == 0) order[0] = (int)TICKET(TICKETS + TICKETS_OFF + batch * TICKETS_S0 + head);
     SYNC();
-    if (order[0] != active - 1) return;
+    if (order[0] != active - 1 || part_of > 0) return;
     if (TID == 0) TICKETS_ST(TICKETS_OFF + batch * TICKETS_S0 + head, 0); /* for the next launch */
     top = -INF_F;
     mass = 0.0f;
@@ -240,10 +265,10 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int s = 0; s < MERGED; s++) { /* all loads first */
             const int other = MIN(from + s, active - 1);
-            peak[s] = STATS_LD(STATS_AT(batch, head, other, WARP, 0));
-            weight[s] = STATS_LD(STATS_AT(batch, head, other, WARP, 1));
+            peak[s] = STATS_LD(STATS_AT(batch, head, other, mate, 0));
+            weight[s] = STATS_LD(STATS_AT(batch, head, other, mate, 1));
             UNROLL
-            for (int j = 0; j < MINE; j++) part[s][j] = PART_LD(PART_AT(batch, head, other, WARP, LANE * MINE + j));
+            for (int j = 0; j < MINE; j++) part[s][j] = PART_LD(PART_AT(batch, head, other, mate, LANE * MINE + j));
         }
         UNROLL
         for (int s = 0; s < MERGED; s++) high = FMAXF(high, peak[s]);

@@ -303,7 +303,7 @@ static Cache open_cache(Lower *l, const Node *n, const Sizes *z, const Parts *p,
 
 /* ---- one new row a sequence: all in one launch */
 
-enum { MAX_GROUP = 8, MAX_TICKETS = 1024 };
+enum { MAX_GROUP = 8, MAX_TICKETS = 1024, TILE_BYTES = 37 * 1024 };
 
 static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
 
@@ -382,7 +382,9 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
 {
     Compilation *c = l->c;
     const int64_t group = z->heads / z->kv_heads, batch = lower_upper(l, p->q.dims[0]);
-    int64_t splits = 1;
+    const int64_t tile = 2 * 32 * (2 * p->head + 16); /* bytes of 32 keys and values in shared memory */
+    int64_t splits = 1, sub = group > 4 ? 1 : group > 2 ? 2 : 4;
+    while (sub > 1 && sub * tile > TILE_BYTES) sub /= 2;
     while (splits < 64 && 2 * splits * z->kv_heads * batch <= 264) splits *= 2;
     const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, splits), dim_const(c, group), dim_const(c, p->head)};
     const Dim pair[5] = {shape[0], shape[1], shape[2], shape[3], dim_const(c, 2)};
@@ -406,7 +408,8 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_int(k, "D", p->head);
     kernel_int(k, "GROUP", group);
     kernel_int(k, "SPLITS", splits);
-    kernel_int(k, "STAGES", p->head > 128 ? 1 : 2);
+    kernel_int(k, "SUB", sub);
+    kernel_int(k, "STAGES", 2 * sub * tile > TILE_BYTES ? 1 : 2);
     kernel_int(k, "CAPACITY", keys->capacity < values->capacity ? keys->capacity : values->capacity);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
     kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
@@ -414,7 +417,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_float(k, "SCALE", a->scale);
     const int64_t row = 2 * batch * z->kv_heads * dtype_bytes(keys->present.store, p->head);
     kernel_bytes(k, 2 * row + 2 * batch * z->heads * dtype_bytes(p->q.store, p->head), row);
-    kernel_launch(k, splits, z->kv_heads, batch, (int)(32 * group));
+    kernel_launch(k, splits, z->kv_heads, batch, (int)(32 * group * sub));
 }
 
 static void gqa_lower(Lower *l, Node *n)
