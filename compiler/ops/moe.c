@@ -361,7 +361,9 @@ static void down(Lower *l, const Node *n, const Moe *z, const View *inner, const
     kernel_out(k, "Y", *y);
     kernel_label(k, arena_text(&c->arena, "%s: fc2", n->name));
     kernel_bytes(k, chosen_bytes(l, n, z, &z->down, rows), 0);
-    kernel_launch(k, (z->hidden + WARPS - 1) / WARPS, rows < 1 ? 1 : rows, 1, 32 * WARPS);
+    const int64_t columns = 4, warps = z->top < 8 ? z->top : 8; /* of a block */
+    kernel_int(k, "R", columns);
+    kernel_launch(k, (z->hidden + columns - 1) / columns, rows < 1 ? 1 : rows, 1, (int)(32 * warps));
 }
 
 static void moe_lower(Lower *l, Node *n)
