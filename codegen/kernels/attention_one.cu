@@ -20,7 +20,9 @@
 #define STEP (D / 2 + 4)        /* words from key to key in a tile: lanes that read the same run of 32 keys meet no bank twice */
 #define ITEMS (GROUP + 2)       /* heads of the new row: queries, key, value */
 #define EACH ((ITEMS + WARPS - 1) / WARPS)
-#define MINE (D / 32)           /* elements of the head that a lane has */
+#define MINE (D / 32)           /* elements of the head that a lane has: pairs, so that lanes side by side read words side by side */
+#define ELEMENT(j) (2 * (LANE + 32 * ((j) / 2)) + (j) % 2)
+#define OWN(j) ((j) * 32 + LANE) /* where it keeps them in memory of its own */
 #define MERGED (D > 128 ? 8 : 16) /* splits whose parts are fetched at once */
 #define TURNS ((HALF + 31) / 32)
 /* Keys of CHUNK into a tile, but for the new one; zeros behind the last. */
@@ -194,7 +196,7 @@ KERNEL(KERNEL_BLOCK)
             const float weight = shares[WARP * 32 + other];
             float v[MINE];
             UNROLL
-            for (int j = 0; j < MINE; j += 2) GP_PASTE(GP_PAIR_, TYPE)(values[(part_of * 32 + other) * STEP + (LANE * MINE + j) / 2], v + j);
+            for (int j = 0; j < MINE; j += 2) GP_PASTE(GP_PAIR_, TYPE)(values[(part_of * 32 + other) * STEP + LANE + 32 * (j / 2)], v + j);
             UNROLL
             for (int j = 0; j < MINE; j++) sum[j] = FMAF(weight, v[j], sum[j]);
         }
@@ -207,7 +209,7 @@ KERNEL(KERNEL_BLOCK)
     meet[0] = top;
     meet[1] = mass;
     UNROLL
-    for (int j = 0; j < MINE; j++) meet[2 + LANE * MINE + j] = sum[j];
+    for (int j = 0; j < MINE; j++) meet[2 + OWN(j)] = sum[j];
     SYNC();
     if (part_of == 0) {
         UNROLL
@@ -217,7 +219,7 @@ KERNEL(KERNEL_BLOCK)
             top = high; /* the first warp's is finite: a chunk begins with a key that is there */
             mass = mass * keep + theirs[1] * take;
             UNROLL
-            for (int j = 0; j < MINE; j++) sum[j] = sum[j] * keep + theirs[2 + LANE * MINE + j] * take;
+            for (int j = 0; j < MINE; j++) sum[j] = sum[j] * keep + theirs[2 + OWN(j)] * take;
         }
     }
 #endif
@@ -233,12 +235,12 @@ KERNEL(KERNEL_BLOCK)
         mass = mass * keep + EXPF(sink - high);
 #endif
         UNROLL
-        for (int j = 0; j < MINE && part_of == 0; j++) Y_ST(Y_AT(batch, own, 0, LANE * MINE + j), sum[j] * keep / mass);
+        for (int j = 0; j < MINE && part_of == 0; j++) Y_ST(Y_AT(batch, own, 0, ELEMENT(j)), sum[j] * keep / mass);
         return;
     }
     if (part_of == 0) {
         UNROLL
-        for (int j = 0; j < MINE; j++) PART_ST(PART_AT(batch, head, split, mate, LANE * MINE + j), sum[j]);
+        for (int j = 0; j < MINE; j++) PART_ST(PART_AT(batch, head, split, mate, OWN(j)), sum[j]);
         if (LANE == 0) {
             STATS_ST(STATS_AT(batch, head, split, mate, 0), top);
             STATS_ST(STATS_AT(batch, head, split, mate, 1), mass);
@@ -268,7 +270,7 @@ KERNEL(KERNEL_BLOCK)
             peak[s] = STATS_LD(STATS_AT(batch, head, other, mate, 0));
             weight[s] = STATS_LD(STATS_AT(batch, head, other, mate, 1));
             UNROLL
-            for (int j = 0; j < MINE; j++) part[s][j] = PART_LD(PART_AT(batch, head, other, mate, LANE * MINE + j));
+            for (int j = 0; j < MINE; j++) part[s][j] = PART_LD(PART_AT(batch, head, other, mate, OWN(j)));
         }
         UNROLL
         for (int s = 0; s < MERGED; s++) high = FMAXF(high, peak[s]);
@@ -286,5 +288,5 @@ KERNEL(KERNEL_BLOCK)
         }
     }
     UNROLL
-    for (int j = 0; j < MINE; j++) Y_ST(Y_AT(batch, own, 0, LANE * MINE + j), sum[j] / mass);
+    for (int j = 0; j < MINE; j++) Y_ST(Y_AT(batch, own, 0, ELEMENT(j)), sum[j] / mass);
 }
