@@ -37,21 +37,22 @@ static bool on_host;
 
 /* ---- memory where outputs are bound: the process's own, or the device's */
 
-static int (*device_allocate)(unsigned long long *, size_t), (*device_fill)(unsigned long long, unsigned char, size_t);
+static int (*device_allocate)(unsigned long long *, size_t), (*device_fill)(unsigned long long, unsigned char, size_t), (*device_wait)(void);
 
 static bool use_device(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library) return false;
-    void *allocate = dlsym(library, "cuMemAlloc_v2"), *fill = dlsym(library, "cuMemsetD8_v2");
+    void *allocate = dlsym(library, "cuMemAlloc_v2"), *fill = dlsym(library, "cuMemsetD8_v2"), *wait = dlsym(library, "cuCtxSynchronize");
     memcpy(&device_allocate, &allocate, sizeof allocate);
     memcpy(&device_fill, &fill, sizeof fill);
+    memcpy(&device_wait, &wait, sizeof wait);
     void *get = dlsym(library, "cuDevicePrimaryCtxRetain"), *set = dlsym(library, "cuCtxSetCurrent");
     int (*retain)(void **, int), (*current)(void *);
     memcpy(&retain, &get, sizeof get);
     memcpy(&current, &set, sizeof set);
     void *context = NULL;
-    return allocate && fill && get && set && retain(&context, 0) == 0 && current(context) == 0;
+    return allocate && fill && wait && get && set && retain(&context, 0) == 0 && current(context) == 0;
 }
 
 static void *place_new(size_t bytes)
@@ -65,7 +66,8 @@ static void *place_new(size_t bytes)
 
 static bool place_fill(void *place, int pattern, size_t bytes)
 {
-    if (!on_host) return device_fill((unsigned long long)(size_t)place, (unsigned char)pattern, bytes) == 0;
+    /* A session's stream does not wait for the one that fills. */
+    if (!on_host) return device_fill((unsigned long long)(size_t)place, (unsigned char)pattern, bytes) == 0 && device_wait() == 0;
     memset(place, pattern, bytes);
     return true;
 }
