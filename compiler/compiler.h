@@ -178,7 +178,7 @@ struct Node {
     Attr *attrs;                /* in schema order once resolved */
     uint32_t fused_into;        /* set by fuse: its text becomes part of that node's kernel */
     uint32_t epilogue;          /* set by fuse, OP_EPILOGUE: the elementwise node behind it (fused_into this one) whose result
-                                 * its kernel stores */
+                                 * its kernel stores; OP_BESIDE: the last of those that its kernel computes of each row */
     uint32_t together;          /* set by fuse: a product of constants: the first product of the same row, whose kernel can make all of
                                  * them; a norm: the first of those that alone read its result, whose kernel can begin with it, or the attention
                                  * that does */
@@ -252,6 +252,8 @@ enum OpFact {
     OP_CONTROL = 8,     /* stands for other nodes: `expand` */
     OP_RANDOM = 16,     /* never folded */
     OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
+    OP_BESIDE = 4096,   /* its kernel makes a row of output 0, or folds a row of input 0 into it, and can go on with elementwise
+                         * nodes: see kernel_beside (lower.h) */
     OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head: its kernel can do that (ops/gqa.c) */
     OP_NORM_ROW = 128,  /* a norm by the mean of squares along the last axis: see norm_row (ops/gemv.h) */
     OP_APPEND = 32,     /* appends to or writes into a state given as input (see `inplace`) */

@@ -131,7 +131,7 @@ View lower_temporary(Lower *l, const char *name, DType t, int rank, const Dim *d
 
 View lower_output(Lower *l, const Node *n, int i)
 {
-    if (i == 0 && n->epilogue) return lower_output(l, &l->c->graph.nodes[n->epilogue], 0); /* what the kernel stores */
+    if (i == 0 && n->epilogue && (n->op->facts & OP_EPILOGUE)) return lower_output(l, &l->c->graph.nodes[n->epilogue], 0); /* what the kernel stores */
     uint32_t index = n->outputs[i];
     const Value *v = &l->c->graph.values[index];
     if (l->views[index].buffer) return l->views[index];

@@ -103,6 +103,15 @@ typedef struct Given { uint32_t value; const char *name; } Given;
 const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body);
 /* Declares the variable NAME: the expression RESULT rounded as VALUE is. */
 const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result);
+/* For rows with OP_BESIDE, in whose kernel `row` counts axes 0..AXIS-1 of input 0 and `col` the others: sets HAS_BESIDE, and for 1 ROW_INDEX
+ * and ROW_ONCE (statements of a row, COLS 0 or more, behind RESULT where that is one a row), COLUMN_INDEX and ROW_EACH (of a column).
+ * They compute and store what fuse_rows.c gave the kernel besides. */
+void kernel_beside(Kernel *k, const Node *n, int axis, const char *result);
+bool kernel_beside_stored(Lower *l, const Node *n); /* whether the kernel must store output 0 itself too */
+/* For rows with OP_BESIDE that fold the last axis: sets TAKES, and for 1 (true) TAKE_BODY and TAKE: statements and the expression of
+ * element `col` of `row` of input 0, which nobody makes memory for. Behind kernel_beside; the kernel begins with ROW_INDEX, and an
+ * element with COLUMN_INDEX. */
+bool kernel_takes(Kernel *k, const Node *n);
 /* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);

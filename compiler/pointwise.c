@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { MAX_LOADS = 20 };
+enum { MAX_LOADS = 20, MAX_MADE = 32 };
 
 typedef struct Builder {
     Lower *l;
@@ -14,6 +14,7 @@ typedef struct Builder {
     const Dim *dims;
     Text body;
     int temporaries, loads;
+    uint32_t made[MAX_MADE]; /* by temporary: the value in it */
     uint32_t loaded[MAX_LOADS]; /* values already read into p0, p1 ... */
     const char *prefix;      /* of the names of operands */
     int given_count;
@@ -125,6 +126,8 @@ static const char *node_c(Builder *b, const Node *n)
     for (int i = 0; i < n->input_count; i++)
         if (n->inputs[i] && mentions_operand(expr, (char)('a' + i))) operands[i] = value_c(b, n->inputs[i]);
     int id = b->temporaries++;
+    if (id == MAX_MADE) fault("lower", "a pointwise kernel has too many nodes");
+    b->made[id] = n->outputs[0];
     text_add(&b->body, "%s t%d; { ", compute_c(out->dtype), id);
     for (int i = 0; i < n->input_count; i++)
         if (operands[i])
@@ -146,6 +149,8 @@ static const char *value_c(Builder *b, uint32_t index)
         if (index == b->given[i].value) return b->given[i].name;
     if (value_folded(v) && v->contents_count <= 16) return contents_c(b, v);
     if (v->is_input && v->feed > FEED_TOKEN && v->feed != FEED_CALLER) return feed_c(b, v);
+    for (int i = 0; i < b->temporaries; i++)
+        if (b->made[i] == index) return arena_text(&comp(b)->arena, "t%d", i);
     if (fused_here(b, v)) {
         b->l->fates[v->producer] = (NodeFate){ REAL_FUSED, b->l->launch_count, NULL };
         return node_c(b, &comp(b)->graph.nodes[v->producer]);
@@ -155,20 +160,24 @@ static const char *value_c(Builder *b, uint32_t index)
 
 /* ---- the kernel around it */
 
-static const char *indexes_c(Builder *b)
+/* Declares i{FROM}..i{TO-1} from NUMBER, which counts row-major over these axes. */
+static void split_c(Builder *b, Text *t, const char *number, int from, int to)
 {
-    Text t = { 0 };
-    bool ranged = false;
-    text_add(&t, "COUNTER rest = n; (void)rest; ");
-    for (int k = b->rank - 1; k >= 0; k--) {
-        if (dim_is(comp(b), b->dims[k], 1)) { text_add(&t, "const COUNTER i%d = 0; (void)i%d; ", k, k); continue; }
+    text_add(t, "COUNTER %s_rest = %s; (void)%s_rest; ", number, number, number);
+    for (int k = to - 1; k >= from; k--) {
+        if (dim_is(comp(b), b->dims[k], 1)) { text_add(t, "const COUNTER i%d = 0; (void)i%d; ", k, k); continue; }
         const char *d = lower_c(b->l, b->dims[k]);
         bool last = true;
-        for (int j = 0; j < k; j++) last &= dim_is(comp(b), b->dims[j], 1);
-        if (last) text_add(&t, "const COUNTER i%d = rest; (void)i%d; ", k, k);
-        else text_add(&t, "const COUNTER i%d = rest %% (COUNTER)%s; rest /= (COUNTER)%s; (void)i%d; ", k, d, d, k);
-        ranged |= !dim_is_const(comp(b), b->dims[k], NULL);
+        for (int j = from; j < k; j++) last &= dim_is(comp(b), b->dims[j], 1);
+        if (last) text_add(t, "const COUNTER i%d = %s_rest; (void)i%d; ", k, number, k);
+        else text_add(t, "const COUNTER i%d = %s_rest %% (COUNTER)%s; %s_rest /= (COUNTER)%s; (void)i%d; ", k, number, d, number, d, k);
     }
+}
+
+static const char *split_copy(Builder *b, const char *number, int from, int to)
+{
+    Text t = { 0 };
+    split_c(b, &t, number, from, to);
     const char *copy = arena_copy(&comp(b)->arena, t.data);
     text_free(&t);
     return copy;
@@ -206,7 +215,7 @@ static void emit(Lower *l, const Node *n, uint32_t index, View out)
         if (!dim_is(l->c, out.dims[k], 1)) text_add(&b.body, " + (COUNTER)i%d * %lld", k, (long long)out.stride[k]);
     text_add(&b.body, ", %s);", result);
     kernel_text(b.kernel, "COUNTER", upper_elements(&b) < (INT64_C(1) << 30) ? "int" : "idx");
-    kernel_text(b.kernel, "INDEXES", indexes_c(&b));
+    kernel_text(b.kernel, "INDEXES", split_copy(&b, "n", 0, b.rank));
     kernel_text(b.kernel, "TOTAL", total_c(&b));
     kernel_text(b.kernel, "BODY", b.body.data);
     if (!n) kernel_label(b.kernel, v->name);
@@ -235,7 +244,9 @@ static void declare_dims(Builder *b)
     for (int i = 0; i < b->rank; i++) text_add(&b->body, "const idx D%d = %s; (void)D%d; ", i, lower_c(b->l, b->dims[i]), i);
 }
 
-const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body)
+/* The same at the indices i0.. that INDEXES declares, or that are declared already. */
+static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(Builder *), const char *prefix, const Given *given, int count,
+                              const char **body)
 {
     Lower *l = kernel_lower(k);
     const Node *n = &l->c->graph.nodes[node];
@@ -243,13 +254,18 @@ const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, con
     Dim dims[MAX_RANK];
     for (int i = 0; i < out->rank; i++) dims[i] = lower_dim(l, out->dims[i]);
     Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .prefix = prefix, .given = given, .given_count = count };
-    text_add(&b.body, "%s", matrix_indexes(&b));
+    if (indexes) text_add(&b.body, "%s", indexes(&b));
     declare_dims(&b);
     const char *result = node_c(&b, n);
     l->fates[node] = (NodeFate){ REAL_FUSED, l->launch_count, NULL };
     *body = arena_copy(&l->c->arena, b.body.data);
     text_free(&b.body);
     return result;
+}
+
+const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body)
+{
+    return elements_c(k, node, matrix_indexes, prefix, given, count, body);
 }
 
 const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result)
@@ -271,6 +287,122 @@ void kernel_epilogue(Kernel *k, const Node *n, const char *result)
     }
     kernel_text(k, "EPILOGUE_BODY", body);
     kernel_text(k, "EPILOGUE", result);
+}
+
+/* ---- kernels of rows, which compute elementwise nodes of the row besides */
+
+enum { MAX_ROW_MEMBERS = 26 }; /* fuse_rows.c takes no more operands than this */
+
+typedef struct RowText {
+    Kernel *k;
+    uint32_t node;           /* whose kernel it is */
+    Given given[MAX_ROW_MEMBERS];
+    int given_count, members;
+    Text once, each;         /* statements: for a row, for an element */
+} RowText;
+
+/* Whether VALUE has an element for each column of node N's rows; else it has one a row. */
+static bool for_each_column(Compilation *c, const Node *n, const Value *v)
+{
+    const Value *x = node_input(c, n, 0);
+    return dim_equal(c, v->dims[v->rank - 1], x->dims[x->rank - 1]);
+}
+
+static bool computed_by(Compilation *c, uint32_t node, uint32_t kernel)
+{
+    while (node && node != kernel) node = c->graph.nodes[node].fused_into;
+    return node == kernel;
+}
+
+/* Whether anybody but the kernel itself reads the result of NODE, which it computes. */
+static bool read_elsewhere(Compilation *c, const Node *n, uint32_t value)
+{
+    const uint32_t kernel = (uint32_t)(n - c->graph.nodes);
+    uint32_t here = 0;
+    for (uint32_t i = kernel + 1; i <= n->epilogue; i++) {
+        const Node *m = &c->graph.nodes[i];
+        for (int j = 0; j < m->input_count && !m->dead; j++) here += m->inputs[j] == value && computed_by(c, i, kernel);
+    }
+    return here < c->graph.values[value].uses;
+}
+
+bool kernel_beside_stored(Lower *l, const Node *n) { return !n->epilogue || read_elsewhere(l->c, n, n->outputs[0]); }
+
+static void row_store(RowText *r, Text *t, const Node *n, bool each, const char *name)
+{
+    Lower *l = kernel_lower(r->k);
+    const View out = lower_output(l, n, 0);
+    const char *operand = arena_text(&l->c->arena, "OUT%d", r->members);
+    kernel_out(r->k, operand, out);
+    text_add(t, "%s%s_ST(%s_AT(", each ? "" : "if (TID == 0) ", operand, operand);
+    for (int i = 0; i < out.rank; i++) text_add(t, "%si%d", i ? ", " : "", i);
+    text_add(t, "), %s); ", name);
+}
+
+static void row_member(RowText *r, uint32_t member)
+{
+    Lower *l = kernel_lower(r->k);
+    Compilation *c = l->c;
+    const Node *n = &c->graph.nodes[member];
+    const bool each = for_each_column(c, &c->graph.nodes[r->node], node_output(c, n, 0));
+    Text *t = each ? &r->each : &r->once;
+    const char *name = arena_text(&c->arena, "m%d", r->members), *body;
+    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "M%d_", r->members), r->given, r->given_count, &body);
+    text_add(t, "%s %s; { %s%s = %s; } (void)%s; ", compute_c(node_output(c, n, 0)->dtype), name, body, name, result, name);
+    if (read_elsewhere(c, &c->graph.nodes[r->node], n->outputs[0])) row_store(r, t, n, each, name);
+    r->given[r->given_count++] = (Given){ n->outputs[0], name };
+    r->members++;
+}
+
+/* ROW_INDEX declares i0.. of a row, those of its columns 0; COLUMN_INDEX those of column `col`. */
+static void row_indexes(Kernel *k, const Node *n, int axis)
+{
+    Lower *l = kernel_lower(k);
+    const Value *x = node_input(l->c, n, 0);
+    Dim dims[MAX_RANK];
+    Text t = { 0 };
+    for (int i = 0; i < x->rank; i++) dims[i] = lower_dim(l, x->dims[i]);
+    Builder b = { .l = l, .kernel = k, .rank = x->rank, .dims = dims };
+    split_c(&b, &t, "row", 0, axis);
+    for (int i = axis; i < x->rank; i++) text_add(&t, "const COUNTER i%d = 0; (void)i%d; ", i, i);
+    kernel_text(k, "COUNTER", "idx");
+    kernel_text(k, "ROW_INDEX", t.data);
+    kernel_text(k, "COLUMN_INDEX", split_copy(&b, "col", axis, x->rank));
+    text_free(&t);
+}
+
+void kernel_beside(Kernel *k, const Node *n, int axis, const char *result)
+{
+    Lower *l = kernel_lower(k);
+    Compilation *c = l->c;
+    RowText r = { .k = k, .node = (uint32_t)(n - c->graph.nodes) };
+    kernel_int(k, "HAS_BESIDE", n->epilogue != 0);
+    if (!n->epilogue) return;
+    Text *first = for_each_column(c, n, node_output(c, n, 0)) ? &r.each : &r.once;
+    text_add(first, "%s(void)given; ", kernel_given(l, n->outputs[0], "given", result));
+    r.given[r.given_count++] = (Given){ n->outputs[0], "given" };
+    for (uint32_t i = r.node + 1; i <= n->epilogue; i++)
+        if (c->graph.nodes[i].fused_into == r.node) row_member(&r, i);
+    row_indexes(k, n, axis);
+    kernel_text(k, "ROW_ONCE", r.once.data ? r.once.data : "");
+    kernel_text(k, "ROW_EACH", r.each.data ? r.each.data : "");
+    text_free(&r.once);
+    text_free(&r.each);
+}
+
+bool kernel_takes(Kernel *k, const Node *n)
+{
+    Lower *l = kernel_lower(k);
+    const uint32_t producer = l->c->graph.values[n->inputs[0]].producer;
+    const bool takes = producer && l->c->graph.nodes[producer].fused_into == (uint32_t)(n - l->c->graph.nodes);
+    const char *body = "";
+    kernel_int(k, "TAKES", takes);
+    if (!takes) return false;
+    if (!n->epilogue) row_indexes(k, n, l->c->graph.values[n->inputs[0]].rank - 1);
+    const char *result = elements_c(k, producer, NULL, "T", NULL, 0, &body);
+    kernel_text(k, "TAKE_BODY", body);
+    kernel_text(k, "TAKE", result);
+    return true;
 }
 
 void lower_pointwise(Lower *l, Node *n)

@@ -1,11 +1,11 @@
 /* fuse - what is needed at all, which elementwise nodes become part of their only consumer's kernel, and which products of a
  * row, with the norm before them, one kernel can make. Each fused node keeps its rounding: results are those of the unfused
  * graph, but for the order in which a norm and a product sum. */
-#include "lower.h"
+#include "fuse.h"
 
 #include <string.h>
 
-enum { MAX_LEAVES = 16, MAX_FUSED = 24 };
+enum { MAX_FUSED = 24 };
 
 /* Nodes that open a loop, a branch or its alternative: nothing reads what some of them make. */
 static bool opens(const Node *n)
@@ -39,9 +39,9 @@ static void mark_needed(Compilation *c)
     }
 }
 
-static bool pointwise(const Node *n) { return (n->op->facts & OP_POINTWISE) && !n->op->lower; }
+bool fuse_pointwise(const Node *n) { return (n->op->facts & OP_POINTWISE) && !n->op->lower; }
 
-static bool same_dims(Compilation *c, const Value *a, const Value *b)
+bool fuse_same_dims(Compilation *c, const Value *a, const Value *b)
 {
     if (a->rank != b->rank) return false;
     for (int k = 0; k < a->rank; k++)
@@ -49,7 +49,7 @@ static bool same_dims(Compilation *c, const Value *a, const Value *b)
     return true;
 }
 
-static bool reads_state(Compilation *c, const Node *n)
+bool fuse_reads_state(Compilation *c, const Node *n)
 {
     for (int i = 0; i < n->input_count; i++) {
         const Value *v = node_input(c, n, i);
@@ -58,13 +58,13 @@ static bool reads_state(Compilation *c, const Node *n)
     return false;
 }
 
-/* A value that one elementwise node makes and one elementwise node of the same shape reads. */
+/* A value that one elementwise node makes and elementwise nodes of the same shape read. */
 static bool fusible(Compilation *c, const Node *consumer, const Value *v)
 {
-    if (!v->producer || v->uses != 1 || v->is_output || v->state || value_folded(v)) return false;
+    if (!v->producer || v->is_output || v->state || value_folded(v)) return false;
     const Node *p = &c->graph.nodes[v->producer];
-    return !p->dead && pointwise(p) && p->constant == consumer->constant && p->loop == consumer->loop && !reads_state(c, p) &&
-           same_dims(c, v, node_output(c, consumer, 0));
+    return !p->dead && fuse_pointwise(p) && p->constant == consumer->constant && p->loop == consumer->loop && !fuse_reads_state(c, p) &&
+           fuse_same_dims(c, v, node_output(c, consumer, 0));
 }
 
 static void fuse_node(Compilation *c, uint32_t index, int *leaves, int *members)
@@ -74,7 +74,7 @@ static void fuse_node(Compilation *c, uint32_t index, int *leaves, int *members)
     members[index] = 1;
     for (int i = 0; i < n->input_count; i++) {
         const Value *v = node_input(c, n, i);
-        if (!v || !fusible(c, n, v)) continue;
+        if (!v || v->uses != 1 || !fusible(c, n, v)) continue;
         int total = leaves[index] - 1 + leaves[v->producer];
         if (total > MAX_LEAVES || members[index] + members[v->producer] > MAX_FUSED) continue;
         c->graph.nodes[v->producer].fused_into = index;
@@ -83,9 +83,40 @@ static void fuse_node(Compilation *c, uint32_t index, int *leaves, int *members)
     }
 }
 
+/* The group that all readers of the value belong to; 0 when there are several, or a reader that is not elementwise. */
+static uint32_t only_group(Compilation *c, uint32_t value)
+{
+    uint32_t group = 0, seen = 0;
+    for (uint32_t i = c->graph.values[value].producer + 1; i <= c->graph.node_count && seen < c->graph.values[value].uses; i++) {
+        const Node *n = &c->graph.nodes[i];
+        for (int k = 0; k < n->input_count && !n->dead; k++) {
+            if (n->inputs[k] != value) continue;
+            if (!fuse_pointwise(n) || (group && fuse_group(c, i) != group)) return 0;
+            group = fuse_group(c, i);
+            seen++;
+        }
+    }
+    return seen == c->graph.values[value].uses ? group : 0;
+}
+
+/* A value that one group reads several times: computed once, in it. */
+static void fuse_shared(Compilation *c, uint32_t index, int *leaves, int *members)
+{
+    Node *n = &c->graph.nodes[index];
+    const Value *v = node_output(c, n, 0);
+    if (n->fused_into || v->uses < 2) return;
+    const uint32_t group = only_group(c, n->outputs[0]);
+    if (!group || !fusible(c, &c->graph.nodes[group], v)) return;
+    const int total = leaves[group] - (int)v->uses + leaves[index];
+    if (total > MAX_LEAVES || members[group] + members[index] > MAX_FUSED) return;
+    n->fused_into = group;
+    leaves[group] = total;
+    members[group] += members[index];
+}
+
 /* ---- epilogues: an elementwise group behind a product is computed where the product's kernel has its result */
 
-static uint32_t group_of(Compilation *c, uint32_t node)
+uint32_t fuse_group(Compilation *c, uint32_t node)
 {
     while (c->graph.nodes[node].fused_into) node = c->graph.nodes[node].fused_into;
     return node;
@@ -97,12 +128,12 @@ static bool leaves_before(Compilation *c, uint32_t group, uint32_t last, uint32_
 {
     for (uint32_t i = first + 1; i <= last; i++) {
         const Node *n = &c->graph.nodes[i];
-        if (n->dead || !pointwise(n) || group_of(c, i) != group) continue;
-        if (reads_state(c, n)) return false;
+        if (n->dead || !fuse_pointwise(n) || fuse_group(c, i) != group) continue;
+        if (fuse_reads_state(c, n)) return false;
         for (int k = 0; k < n->input_count; k++) {
             const Value *v = node_input(c, n, k);
             uint32_t p = v ? v->producer : 0;
-            if (p >= first && p != own && p != gate && !value_folded(v) && group_of(c, p) != group) return false;
+            if (p >= first && p != own && p != gate && !v->is_constant && !value_folded(v) && fuse_group(c, p) != group) return false;
         }
     }
     return true;
@@ -132,11 +163,11 @@ static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves)
     const Value *v = node_output(c, n, 0);
     if (v->uses != 1 || v->is_output || v->state || !one_matrix(c, v)) return;
     uint32_t consumer = only_consumer(c, n->outputs[0]);
-    if (!consumer || !pointwise(&c->graph.nodes[consumer])) return;
-    uint32_t group = group_of(c, consumer);
+    if (!consumer || !fuse_pointwise(&c->graph.nodes[consumer])) return;
+    uint32_t group = fuse_group(c, consumer);
     Node *last = &c->graph.nodes[group];
-    if (!pointwise(last) || last->constant || last->loop != n->loop || leaves[group] > MAX_LEAVES) return;
-    if (!same_dims(c, v, node_output(c, last, 0)) || !leaves_before(c, group, group, index, index, 0)) return;
+    if (!fuse_pointwise(last) || last->constant || last->loop != n->loop || leaves[group] > MAX_LEAVES) return;
+    if (!fuse_same_dims(c, v, node_output(c, last, 0)) || !leaves_before(c, group, group, index, index, 0)) return;
     last->fused_into = index;
     n->epilogue = group;
 }
@@ -160,7 +191,7 @@ static bool constant_product(Compilation *c, const Node *n)
 static bool in_epilogue(Compilation *c, uint32_t node, uint32_t product)
 {
     const Node *n = &c->graph.nodes[node];
-    return !n->dead && pointwise(n) && group_of(c, node) == product;
+    return !n->dead && fuse_pointwise(n) && fuse_group(c, node) == product;
 }
 
 /* How often the epilogue of `product` reads the result of node `other`. */
@@ -181,7 +212,7 @@ static uint32_t find_gate(Compilation *c, uint32_t index, uint32_t first)
         const Node *other = &c->graph.nodes[i];
         if (other->together != first || other->epilogue || other->dead) continue;
         const Value *v = node_output(c, other, 0);
-        if (v->is_output || v->state || !same_dims(c, v, node_output(c, n, 0)) || v->dtype != node_output(c, n, 0)->dtype) continue;
+        if (v->is_output || v->state || !fuse_same_dims(c, v, node_output(c, n, 0)) || v->dtype != node_output(c, n, 0)->dtype) continue;
         if (v->uses && epilogue_reads(c, index, i) == v->uses) return i;
     }
     return 0;
@@ -216,7 +247,7 @@ static void join_norm(Compilation *c, uint32_t index, const Together *runs)
 {
     Node *n = &c->graph.nodes[index];
     const Together *run = &runs[n->outputs[0]];
-    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_NORM_ROW) || !run->first || reads_state(c, n)) return;
+    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_NORM_ROW) || !run->first || fuse_reads_state(c, n)) return;
     const Value *v = node_output(c, n, 0);
     uint32_t readers = 0;
     for (uint32_t i = run->first; i <= run->last; i++)
@@ -229,7 +260,7 @@ static void join_norm(Compilation *c, uint32_t index, const Together *runs)
 static void join_head_norm(Compilation *c, uint32_t index)
 {
     Node *n = &c->graph.nodes[index];
-    if (n->dead || n->constant || n->loop || n->together || !(n->op->facts & OP_NORM_ROW) || reads_state(c, n)) return;
+    if (n->dead || n->constant || n->loop || n->together || !(n->op->facts & OP_NORM_ROW) || fuse_reads_state(c, n)) return;
     for (uint32_t value = n->outputs[0];;) {
         const Value *v = &c->graph.values[value];
         if (v->uses != 1 || v->is_output || v->state) return;
@@ -259,8 +290,11 @@ bool pass_fuse(Compilation *c)
     int *leaves = NEW_ARRAY(c, int, c->graph.node_count + 1), *members = NEW_ARRAY(c, int, c->graph.node_count + 1);
     mark_needed(c);
     for (uint32_t i = 1; i <= c->graph.node_count; i++)
-        if (!c->graph.nodes[i].dead && pointwise(&c->graph.nodes[i])) fuse_node(c, i, leaves, members);
+        if (!c->graph.nodes[i].dead && fuse_pointwise(&c->graph.nodes[i])) fuse_node(c, i, leaves, members);
+    for (uint32_t i = c->graph.node_count; i >= 1; i--)
+        if (!c->graph.nodes[i].dead && fuse_pointwise(&c->graph.nodes[i])) fuse_shared(c, i, leaves, members);
     for (uint32_t i = c->graph.node_count; i >= 1; i--) fuse_epilogue(c, i, leaves); /* the last product of a group takes it */
+    fuse_row_kernels(c, leaves);
     fuse_rows(c);
     return true;
 }

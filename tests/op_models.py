@@ -43,17 +43,20 @@ def random(seed, shape, dtype="f32", scale=1.0):
 class Case:
     """A model of one node. INPUTS: list of (name, array), None for an absent input, or a Const for an initializer.
     OUTPUTS: list of names, "" for an absent one. EXPECTED: arrays for the outputs that are named, or None: computed.
+    TAIL: more nodes, (op, inputs, output, attributes) each, behind the one whose output then is `first`; they read
+    constants as const_<index of the input>, and these stand behind the node's own inputs (OWN of them).
     CHECK: (output index, slice) pairs say that only this part of an output is defined. OUTPUT_TYPES: of outputs whose type is
     not that of the oracle's."""
 
     def __init__(self, name, op, inputs, outputs, attrs=None, domain="", opset=None, expected=None, tolerance=None, dtype="f32",
-                 oracle="ort", output_types=None, check=None):
+                 oracle="ort", output_types=None, check=None, tail=(), own=None):
         self.name, self.op, self.inputs, self.outputs = name, op, inputs, outputs
         self.attrs, self.domain, self.opset = attrs or {}, domain, opset
         self.expected, self.dtype, self.oracle = expected, dtype, oracle
         self.tolerance = tolerance or TOLERANCES[dtype]
         self.output_types = output_types or {}
         self.check = check or {}
+        self.tail, self.own = tail, own
 
 
 class Const:
@@ -81,9 +84,11 @@ def build(case, wide, shapes=None):
             names.append(item[0])
             if item[0] not in [v.name for v in inputs]:
                 inputs.append(helper.make_tensor_value_info(item[0], tensor_type(array.dtype), array.shape))
+    names = names[:case.own]
     while names and not names[-1]:
         names.pop()
-    node = helper.make_node(case.op, names, case.outputs, name="node", domain=case.domain, **case.attrs)
+    made = ["first"] if case.tail else case.outputs
+    node = helper.make_node(case.op, names, made, name="node", domain=case.domain, **case.attrs)
     results, at = [], 0
     for name in case.outputs:
         if not name:
@@ -93,7 +98,8 @@ def build(case, wide, shapes=None):
         else:
             results.append(helper.make_tensor_value_info(name, tensor_type(shapes[at].dtype), shapes[at].shape))
         at += 1
-    graph = helper.make_graph([node], case.name, inputs, results, constants)
+    nodes = [node] + [helper.make_node(op, names, [output], name=output, **attrs) for op, names, output, attrs in case.tail]
+    graph = helper.make_graph(nodes, case.name, inputs, results, constants)
     opsets = dict(OPSETS)
     if case.opset:
         opsets[case.domain] = case.opset

@@ -1,6 +1,7 @@
 /* norm: one block of THREADS threads normalises one row of COLS elements: s = X (+ SKIP (+ BIAS)), rounded to the type of X;
  * with CENTRE minus its mean; times 1/sqrt(mean of squares + EPSILON), times SCALE, plus BETA. The statistics are in
- * float; a thread keeps its PER elements in registers: with V > 1, one vector of V, its operands being aligned. SUM, MEAN and INV are outputs that a node may ask for. */
+ * float; a thread keeps its PER elements in registers: with V > 1, one vector of V, its operands being aligned. SUM, MEAN and INV are outputs that a node may
+ * ask for; Y need not be stored where elementwise nodes that the kernel computes (ROW_...) alone read it. */
 KERNEL(THREADS)
 {
     EXTENTS
@@ -88,6 +89,10 @@ KERNEL(THREADS)
 #if HAS_INV
     if (TID == 0) INV_ST(INV_ROW, inverse);
 #endif
+#if HAS_BESIDE
+    ROW_INDEX
+    ROW_ONCE
+#endif
     UNROLL
     for (int p = 0; p < PER; p++) {
         const idx col = COLUMN(p);
@@ -96,7 +101,13 @@ KERNEL(THREADS)
 #if HAS_BETA
             v = v + (float)BETA_LD(BETA_ROW + BETA_COL);
 #endif
+#if HAS_Y
             Y_ST(Y_ROW + Y_COL, v);
+#endif
+#if HAS_BESIDE
+            COLUMN_INDEX
+            ROW_EACH
+#endif
         }
     }
 }

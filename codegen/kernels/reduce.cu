@@ -1,5 +1,12 @@
 /* reduce: one block folds one row of COLS elements into one, in KEY. FOLD: 0 sum, 1 mean, 2 max, 3 min,
- * 4 product, 5 sum of squares, 6 root of the sum of squares, 7 sum of magnitudes, 8 log of sum, 9 log of sum of exp. */
+ * 4 product, 5 sum of squares, 6 root of the sum of squares, 7 sum of magnitudes, 8 log of sum, 9 log of sum of exp.
+ * With TAKES it computes the elements (TAKE) instead of loading them; with HAS_BESIDE it goes on with the row, STORED saying
+ * whether anybody else reads the fold. */
+#if TAKES
+#define GP_FOLD_LOAD(v) COLUMN_INDEX TAKE_BODY const KEY v = (KEY)(TAKE);
+#else
+#define GP_FOLD_LOAD(v) const KEY v = (KEY)X_LD(X_ROW + X_COL);
+#endif
 KERNEL(THREADS)
 {
     EXTENTS
@@ -7,10 +14,13 @@ KERNEL(THREADS)
     SHARED(KEY, eighth, 8);
     const idx row = BID_X;
     if (row >= ROWS) return;
+#if TAKES || HAS_BESIDE
+    ROW_INDEX
+#endif
     KEY fold = (KEY)FOLD_START;
 #if FOLD == 9
     for (idx col = TID; col < COLS; col += THREADS) {
-        const KEY v = (KEY)X_LD(X_ROW + X_COL);
+        GP_FOLD_LOAD(v)
         fold = fold > v ? fold : v;
     }
     partial[TID] = fold;
@@ -41,7 +51,7 @@ KERNEL(THREADS)
 #define GP_FOLD_JOIN(a, b) ((a) + (b))
 #endif
     for (idx col = TID; col < COLS; col += THREADS) {
-        const KEY v = (KEY)X_LD(X_ROW + X_COL);
+        GP_FOLD_LOAD(v)
         fold = GP_FOLD_TAKE(fold, v);
     }
     partial[TID] = fold;
@@ -64,8 +74,21 @@ KERNEL(THREADS)
 #elif FOLD == 9
         fold = top + (KEY)FOLD_LOG(fold);
 #endif
+#if STORED
         Y_ST(Y_ROW, (Y_C)fold);
+#endif
+        eighth[0] = fold;
     }
+#if HAS_BESIDE
+    SYNC();
+    const KEY total = eighth[0];
+    ROW_ONCE
+    for (idx col = TID; col < COLS; col += THREADS) {
+        COLUMN_INDEX
+        ROW_EACH
+    }
+#endif
+#undef GP_FOLD_LOAD
 #undef GP_FOLD_TAKE
 #undef GP_FOLD_JOIN
 }

@@ -1,5 +1,6 @@
 /* norm.c - normalisations over the last axes: RMS and layer norms, alone or behind a residual sum, and softmax. One block
  * a row; statistics in float, rounded once. */
+#include "lower.h"
 #include "ops/gemv.h"
 #include "ops/norm.h"
 #include "ops/rows.h"
@@ -122,11 +123,12 @@ static void norm_view(Lower *l, Node *n, const View *given, const NormPorts *p, 
     if (norm_has(l, k, "SKIP", p->skip >= 0)) norm_operand(l, k, n, "SKIP", p->skip, &x, axis, &width);
     if (norm_has(l, k, "BETA", p->beta >= 0 && node_input(c, n, p->beta))) norm_operand(l, k, n, "BETA", p->beta, &x, axis, &width);
     if (norm_has(l, k, "BIAS", p->bias >= 0 && node_input(c, n, p->bias))) norm_operand(l, k, n, "BIAS", p->bias, &x, axis, &width);
-    norm_result(l, k, n, "Y", 0, axis);
+    if (norm_has(l, k, "Y", kernel_beside_stored(l, n))) norm_result(l, k, n, "Y", 0, axis);
     if (norm_has(l, k, "MEAN", p->mean >= 0 && wants_output(c, n, p->mean))) norm_result(l, k, n, "MEAN", p->mean, axis);
     if (norm_has(l, k, "INV", p->inverse >= 0 && wants_output(c, n, p->inverse)))
         norm_result(l, k, n, "INV", p->inverse, axis);
     if (norm_has(l, k, "SUM", p->sum >= 0 && wants_output(c, n, p->sum))) norm_result(l, k, n, "SUM", p->sum, axis);
+    kernel_beside(k, n, axis, "v");
     kernel_int(k, "CENTRE", p->centre);
     const int threads = norm_threads(widest, width);
     kernel_int(k, "THREADS", threads);
@@ -261,25 +263,25 @@ static void softmax_lower(Lower *l, Node *n)
 #define SIMPLIFIED(domain_) \
     {.domain = domain_, .name = "SimplifiedLayerNormalization", .since = 1, \
      .schema = "X:T, scale:V -> Y:V, inv_std_var:U? ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | " FLOATS, \
-     .facts = OP_NORM_ROW, .shape = norm_shape, .lower = rms_lower}
+     .facts = OP_NORM_ROW | OP_BESIDE, .shape = norm_shape, .lower = rms_lower}
 
 static const OpRow rows[] = {
     {.domain = "", .name = "RMSNormalization", .since = 23,
      .schema = "X:T, scale:V -> Y:V ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | T=f32 f16 bf16, V=f32 f16 bf16",
-     .facts = OP_NORM_ROW, .shape = norm_shape, .lower = rms_lower},
+     .facts = OP_NORM_ROW | OP_BESIDE, .shape = norm_shape, .lower = rms_lower},
     SIMPLIFIED(""),
     SIMPLIFIED("com.microsoft"),
     {.domain = "", .name = "LayerNormalization", .since = 1, /* an extension before 17, with the same meaning */
      .schema = "X:T, Scale:V, B:V? -> Y:V, Mean:U?, InvStdDev:U? ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | " FLOATS,
-     .shape = norm_shape, .lower = layer_lower},
+     .facts = OP_BESIDE, .shape = norm_shape, .lower = layer_lower},
     {.domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization", .since = 1,
      .schema = "input:T, skip:T, gamma:T, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
                "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",
-     .facts = OP_NORM_ROW, .shape = skip_shape, .lower = skip_rms_lower},
+     .facts = OP_NORM_ROW | OP_BESIDE, .shape = skip_shape, .lower = skip_rms_lower},
     {.domain = "com.microsoft", .name = "SkipLayerNormalization", .since = 1,
      .schema = "input:T, skip:T, gamma:T, beta:T?, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
                "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",
-     .shape = skip_shape, .lower = skip_layer_lower},
+     .facts = OP_BESIDE, .shape = skip_shape, .lower = skip_layer_lower},
     SOFTMAX("Softmax", 1, "1"),
     SOFTMAX("Softmax", 13, "-1"),
     SOFTMAX("LogSoftmax", 1, "1"),

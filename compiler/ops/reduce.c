@@ -1,4 +1,5 @@
 /* reduce.c - folds over axes: sum, mean, max, min, product, norms, and the index of the extreme. One block an output element. */
+#include "lower.h"
 #include "ops/rows.h"
 
 #include <string.h>
@@ -146,20 +147,33 @@ static int reduce_views(const View *from, const View *to, unsigned mask, bool ke
     return rows;
 }
 
+/* Without a buffer where the kernel computes what it folds. */
+static View fold_input(Lower *l, const Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    const Value *v = node_input(c, n, 0);
+    if (l->views[n->inputs[0]].buffer || !v->producer || c->graph.nodes[v->producer].fused_into != (uint32_t)(n - c->graph.nodes)) return lower_input(l, n, 0);
+    View view = {.rank = v->rank};
+    for (int i = 0; i < v->rank; i++) view.dims[i] = lower_dim(l, v->dims[i]);
+    return view;
+}
+
 static Kernel *reduce_begin(Lower *l, const Node *n, const char *template, unsigned mask, int64_t *grid, int *threads)
 {
     Compilation *c = lower_compilation(l);
-    const View from = lower_input(l, n, 0), to = lower_output(l, n, 0);
+    const bool stored = kernel_beside_stored(l, n);
+    const View from = fold_input(l, n), to = stored ? lower_output(l, n, 0) : from;
     View x, y;
     const int kept = reduce_views(&from, &to, mask, attr_int(n, "keepdims") != 0, &x, &y);
     const Dim rows = rows_count(c, &x, 0, kept), columns = rows_count(c, &x, kept, x.rank);
     Kernel *k = kernel_begin(l, n, template);
     *threads = rows_threads(lower_upper(l, columns));
     if (*threads > 256) *threads = 256;
-    kernel_in(k, "X", x);
-    kernel_out(k, "Y", y);
-    rows_define(c, k, "X", &x, kept);
-    rows_define(c, k, "Y", &y, kept);
+    if (x.buffer) kernel_in(k, "X", x);
+    if (x.buffer) rows_define(c, k, "X", &x, kept);
+    if (stored) kernel_out(k, "Y", y);
+    if (stored) rows_define(c, k, "Y", &y, kept);
+    kernel_int(k, "STORED", stored);
     kernel_int(k, "THREADS", *threads);
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "COLS", columns);
@@ -196,6 +210,8 @@ static void reduce_lower(Lower *l, Node *n)
         }
     }
     k = reduce_begin(l, n, "reduce", mask, &grid, &threads);
+    kernel_beside(k, n, x->rank - 1, "total");
+    kernel_takes(k, n);
     kernel_key(k, x->dtype);
     kernel_int(k, "FOLD", name->fold);
     kernel_text(k, "FOLD_EXP(v)", wide ? "exp((double)(v))" : "EXPF((float)(v))");
@@ -232,11 +248,11 @@ static void arg_lower(Lower *l, Node *n)
 #define NUMBERS "f32 f16 bf16 f64 i32 i64 u32 u64 i16 u16 i8 u8"
 #define OLD(name_, types_, facts_) \
     {.domain = "", .name = name_, .since = 1, .schema = "data:T -> reduced:T ; axes:ints?, keepdims:int=1 | T=" types_, \
-     .facts = facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
+     .facts = OP_BESIDE | facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
 #define NEW_(name_, since_, types_, facts_) \
     {.domain = "", .name = name_, .since = since_, \
      .schema = "data:T, axes:i64? -> reduced:T ; keepdims:int=1, noop_with_empty_axes:int=0 | T=" types_, \
-     .facts = facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
+     .facts = OP_BESIDE | facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
 #define BOTH(name_, types_) OLD(name_, types_, 0), NEW_(name_, 18, types_, 0)
 #define ARG(name_) \
     {.domain = "", .name = name_, .since = 1, .schema = "data:T -> reduced:i64 ; axis:int=0, keepdims:int=1 | T=" NUMBERS, \
