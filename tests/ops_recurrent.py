@@ -82,6 +82,20 @@ def linear():
     yield linear_case("standard", "gated_delta", seed=81, q_heads=4, kv_heads=2, domain="", opset=27)
 
 
+def steps():
+    """One token: vectors of columns (linear_step.cu), where they fit."""
+    for rule in RULES:
+        yield linear_case("step_%s" % rule, rule, seed=90, batch=2, tokens=1, q_heads=2, kv_heads=4, k_heads=2, dk=128, dv=128, dtype="bf16")
+    yield linear_case("step_ort", "gated_delta", seed=91, tokens=1, dk=128, dv=72, kv_heads=4, k_heads=2, oracle="ort")
+    yield linear_case("step_rows", "gated_delta", seed=92, tokens=1, dk=100, dv=40, dtype="f16")
+    yield linear_case("step_wide", "gated_delta", seed=93, tokens=1, wide=True, shared=True, dk=37, dv=8, dtype="bf16")
+    yield linear_case("step_state_f32", "gated_delta", seed=94, tokens=1, dk=64, dv=64, dtype="f16", state_dtype="f32", domain="", opset=27)
+    yield linear_case("step_none", "gated_delta", seed=95, tokens=1, dk=64, dv=64, past=False)
+    yield linear_case("step_groups", "gated_delta", seed=96, tokens=1, q_heads=4, kv_heads=2, dk=64, dv=64)
+    yield linear_case("step_large", "gated_delta", seed=97, tokens=1, dk=256, dv=64)
+    yield linear_case("step_larger", "gated_delta", seed=98, tokens=1, dk=260, dv=64)
+
+
 def conv(x, w, bias, past, silu, dilation=1):
     x, w = np.asarray(x, np.float32), np.asarray(w, np.float32)
     taps = w.shape[2]
@@ -138,5 +152,6 @@ def vectors():
 
 def cases():
     yield from linear()
+    yield from steps()
     yield from convs()
     yield from vectors()

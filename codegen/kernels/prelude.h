@@ -501,6 +501,11 @@ FN idx gp_ld_i4(const unsigned char *p, idx i) { return (gp_ld_u4(p, i) ^ 8) - 8
 #define LDVS_F16(p, i, out) gp_ldv_f16((const gp_u16 *)(p) + (i), (out), 1)
 #define LDVS_BF16(p, i, out) gp_ldv_bf16((const gp_u16 *)(p) + (i), (out), 1)
 
+/* STV_TYPE(p, i, from): the same way back, each element rounded. */
+#define STV_F32(p, i, from) gp_stv_f32((float *)(p) + (i), (from))
+#define STV_F16(p, i, from) gp_stv_f16((gp_u16 *)(p) + (i), (from))
+#define STV_BF16(p, i, from) gp_stv_bf16((gp_u16 *)(p) + (i), (from))
+
 #if ON_GPU
 #define GP_TEXT2(a) #a
 #define GP_TEXT(a) GP_TEXT2(a)
@@ -538,8 +543,30 @@ FN void gp_ldv_bf16(const gp_u16 *p, float *out, int stream)
         out[2 * j + 1] = gp_float_of(words[j] & 0xffff0000u);
     }
 }
+FN void gp_stv_f32(float *p, const float *from) { *(float4 *)p = make_float4(from[0], from[1], from[2], from[3]); }
+#define GP_TWO(to, from, j) ((gp_u32)to((from)[2 * (j)]) | (gp_u32)to((from)[2 * (j) + 1]) << 16)
+FN void gp_stv_f16(gp_u16 *p, const float *from)
+{
+    *(uint4 *)p = make_uint4(GP_TWO(gp_to_f16, from, 0), GP_TWO(gp_to_f16, from, 1), GP_TWO(gp_to_f16, from, 2), GP_TWO(gp_to_f16, from, 3));
+}
+FN void gp_stv_bf16(gp_u16 *p, const float *from)
+{
+    *(uint4 *)p = make_uint4(GP_TWO(gp_to_bf16, from, 0), GP_TWO(gp_to_bf16, from, 1), GP_TWO(gp_to_bf16, from, 2), GP_TWO(gp_to_bf16, from, 3));
+}
 #else
 #define UNROLL_BY(n)
+FN void gp_stv_f32(float *p, const float *from)
+{
+    for (int j = 0; j < 4; j++) p[j] = from[j];
+}
+FN void gp_stv_f16(gp_u16 *p, const float *from)
+{
+    for (int j = 0; j < 8; j++) p[j] = gp_to_f16(from[j]);
+}
+FN void gp_stv_bf16(gp_u16 *p, const float *from)
+{
+    for (int j = 0; j < 8; j++) p[j] = gp_to_bf16(from[j]);
+}
 FN void gp_ldv_f32(const float *p, float *out, int stream)
 {
     (void)stream;

@@ -1,6 +1,7 @@
 /* recurrent.c - layers that carry a state of fixed size from token to token: LinearAttention and CausalConvWithState, of
  * com.microsoft and of ai.onnx. A state that only its node reads is written in place: each column or channel has one owner,
  * which loads it before it stores. */
+#include "lower.h"
 #include "ops/heads.h"
 #include "ops/move.h"
 
@@ -48,8 +49,8 @@ static bool attrs_supported(Compilation *c, const Node *n, const char *const *na
 }
 
 /* The new state: the old one's buffer where alias decided so, else memory of its own; the operands OLD and NEW, and HAS_OLD:
- * 0 none, 1 a state apart, 2 it is in NEW. */
-static void state_operands(Lower *l, Kernel *k, const Node *n, int input, int output, DType t, int rank, const Dim *dims)
+ * 0 none, 1 a state apart, 2 it is in NEW. Returns the new one. */
+static View state_operands(Lower *l, Kernel *k, const Node *n, int input, int output, DType t, int rank, const Dim *dims)
 {
     Compilation *c = lower_compilation(l);
     const bool old = node_input(c, n, input) != NULL, named = has_output(n, output);
@@ -59,11 +60,13 @@ static void state_operands(Lower *l, Kernel *k, const Node *n, int input, int ou
         lower_set_view(l, n, output, state);
         kernel_inout(k, "NEW", state);
         kernel_int(k, "HAS_OLD", 2);
-        return;
+        return state;
     }
-    kernel_out(k, "NEW", named ? lower_output(l, n, output) : lower_temporary(l, "state", t, rank, dims));
+    state = named ? lower_output(l, n, output) : lower_temporary(l, "state", t, rank, dims);
+    kernel_out(k, "NEW", state);
     if (old) kernel_in(k, "OLD", lower_input(l, n, input));
     kernel_int(k, "HAS_OLD", old);
+    return state;
 }
 
 /* ---- LinearAttention */
@@ -206,6 +209,26 @@ static void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z)
     kernel_dim(k, "BATCH", lower_dim(l, z->batch));
 }
 
+enum { STEP_THREADS = 128, STEP_COLUMNS = 32, STEP_HELD = 64 }; /* of linear_step.cu: a block, its columns, a thread's elements of the state */
+
+/* Columns in a vector of the state, when linear_step.cu can make the node; else 1. */
+static int step_vector(Lower *l, const Node *n, const Linear *z, int64_t key, int64_t value)
+{
+    Compilation *c = lower_compilation(l);
+    const Value *past = node_input(c, n, LA_PAST);
+    View state;
+    if (!past || !dim_is(c, lower_dim(l, z->tokens), 1) || z->q_heads > z->kv_heads) return 1;
+    const bool shared = has_output(n, 1) && lower_inplace(l, n, LA_PAST, 1, &state);
+    if (!shared) state = lower_input(l, n, LA_PAST);
+    const int width = view_vector(l, &state);
+    if (width > 1 && !shared && has_output(n, 1)) {
+        const View made = lower_output(l, n, 1);
+        if (made.store != state.store || view_vector(l, &made) != width) return 1;
+    }
+    const int64_t rows = STEP_THREADS / (STEP_COLUMNS / width);
+    return value % width || (key + rows - 1) / rows * width > STEP_HELD ? 1 : width;
+}
+
 static void linear_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
@@ -221,10 +244,15 @@ static void linear_lower(Lower *l, Node *n)
         return;
     }
     const Dim state[4] = {z.batch, dim_const(c, z.kv_heads), z.key, z.value};
-    const int64_t warps = value > 24 ? 4 : (value + 7) / 8; /* eight columns each */
-    Kernel *k = kernel_begin(l, n, "linear_attention");
+    const int vector = step_vector(l, n, &z, key, value);
+    const int64_t warps = vector > 1 ? STEP_THREADS / 32 : value > 24 ? 4 : (value + 7) / 8; /* without vectors eight columns each */
+    const int64_t columns = vector > 1 ? STEP_COLUMNS : 8 * warps;
+    Kernel *k = kernel_begin(l, n, vector > 1 ? "linear_step" : "linear_attention");
     linear_operands(l, k, n, &z);
-    state_operands(l, k, n, LA_PAST, 1, past ? past->dtype : node_input(c, n, LA_QUERY)->dtype, 4, state);
+    const View made = state_operands(l, k, n, LA_PAST, 1, past ? past->dtype : node_input(c, n, LA_QUERY)->dtype, 4, state);
+    kernel_int(k, "ACROSS", columns / vector);
+    kernel_int(k, "WIDTH", vector);
+    kernel_text(k, "TYPE", dtype_token(made.store));
     kernel_int(k, "Q_HEADS", z.q_heads);
     kernel_int(k, "KV_HEADS", z.kv_heads);
     kernel_int(k, "K_HEADS", key_count);
@@ -232,7 +260,7 @@ static void linear_lower(Lower *l, Node *n)
     kernel_int(k, "VHEAD", value);
     kernel_float(k, "SCALE", attr_float(n, "scale") != 0.0 ? attr_float(n, "scale") : 1.0 / sqrt((double)key));
     const int64_t batch = lower_upper(l, lower_dim(l, z.batch));
-    kernel_launch(k, (value + 8 * warps - 1) / (8 * warps), z.kv_heads, batch < 1 ? 1 : batch, (int)(32 * warps));
+    kernel_launch(k, (value + columns - 1) / columns, z.kv_heads, batch < 1 ? 1 : batch, (int)(32 * warps));
 }
 
 static int linear_inplace(Compilation *c, const Node *n, int output, int *axis, bool *append)
