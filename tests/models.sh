@@ -30,8 +30,8 @@ mkdir -p "$WORK" "$plans"
 code=$target
 [ "$target" = cuda ] && code=${GCC_PLAN_CUDA:-sm_80,sm_90a,sm_120,ptx}
 
-committed="mobius-default-f16 mobius-static-f16 mobius-cuda-f16 optimum-plain-f32 genai-int4 genai-int4-cpu genai-int4-qdq-cpu"
-others="dynamo-f32 mobius-standard-f32 genai-bf16 genai-int4-asym-cpu"
+committed="mobius-default-f16 mobius-static-f16 mobius-cuda-f16 optimum-plain-f32 genai-int4 genai-int4-cpu"
+others="genai-int4-qdq-cpu dynamo-f32 mobius-standard-f32 genai-bf16 genai-int4-asym-cpu"
 skipped=0
 if [ ${#folders[@]} -eq 0 ]; then
     for name in $committed $others; do

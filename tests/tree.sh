@@ -31,11 +31,17 @@ manual_names() { # versions of grep differ in what status -L gives
     without=$(grep -L '^.SH NAME' doc/*.[13])
     [ -z "$without" ] || { echo "$without: no section .SH NAME"; return 1; }
 }
+under_20_mb() { # what git has; a copy without git is not asked
+    local bytes
+    bytes=$(git ls-files -z 2>/dev/null | xargs -0 -r stat -c %s 2>/dev/null | awk '{ s += $1 } END { print s + 0 }')
+    [ "$bytes" -le 20000000 ] || { echo "the tree has $bytes bytes; expected at most 20000000"; return 1; }
+}
 check "every source file is named in Makefile.am" named_in_makefile
 check "every script parses" scripts_parse
 check "kernel texts are ASCII" kernels_ascii
 check "README and HACKING are short" small_files
 check "plan.3 lists the functions of plan.h" manual_functions
 check "the manual pages have a name section" manual_names
+check "the tree is under 20 MB" under_20_mb
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
