@@ -232,14 +232,18 @@ static void join_products(Compilation *c, Together *runs)
     }
 }
 
-/* Whether a node between the norm and the product that may begin with it needs one of the norm's results. */
-static bool needed_between(Compilation *c, uint32_t norm, uint32_t product)
+/* Whether one of the norm's results is needed before the products of run `first` are made that may begin with it, or by their
+ * epilogues: no block of a launch may read what another one stores. */
+static bool needed_before(Compilation *c, uint32_t norm, uint32_t first)
 {
-    for (uint32_t i = norm + 1; i < product; i++)
-        for (int k = 0; k < c->graph.nodes[i].input_count && !c->graph.nodes[i].dead; k++) {
-            const Value *v = node_input(c, &c->graph.nodes[i], k);
+    for (uint32_t i = norm + 1; i <= c->graph.node_count; i++) {
+        const Node *n = &c->graph.nodes[i];
+        if (n->dead || (i >= first && !(fuse_pointwise(n) && c->graph.nodes[fuse_group(c, i)].together == first))) continue;
+        for (int k = 0; k < n->input_count; k++) {
+            const Value *v = node_input(c, n, k);
             if (v && v->producer == norm) return true;
         }
+    }
     return false;
 }
 
@@ -252,7 +256,7 @@ static void join_norm(Compilation *c, uint32_t index, const Together *runs)
     uint32_t readers = 0;
     for (uint32_t i = run->first; i <= run->last; i++)
         readers += c->graph.nodes[i].together == run->first && c->graph.nodes[i].inputs[0] == n->outputs[0];
-    if (v->is_output || v->state || readers != v->uses || needed_between(c, index, run->first)) return;
+    if (v->is_output || v->state || readers != v->uses || needed_before(c, index, run->first)) return;
     n->together = run->first;
 }
 

@@ -1,8 +1,9 @@
-"""op_models.py - one-node models with inputs and expected outputs, for testing operator rows.
+"""op_models.py - models of one node, or of a few, with inputs and expected outputs, for testing operator rows and what is fused.
 
-A file tests/ops_<family>.py has a function cases() that yields Case objects. tests/make_op_models.py writes each into a folder
-of its own, laid out like ONNX's own test data: model.onnx, input_0.pb ..., output_0.pb ..., and case.txt (relative and
-absolute tolerance, who computed the expected outputs, and the operator: domain, name, version of the domain).
+A file tests/ops_<family>.py or tests/onerow_<family>.py has a function cases() that yields Case objects. tests/make_op_models.py
+writes each into a folder of its own, laid out like ONNX's own test data: model.onnx, input_0.pb ..., output_0.pb ..., and case.txt
+(relative and absolute tolerance, who computed the expected outputs, the operator: domain, name, version of the domain, and how
+many launches of which kernels the plan must have).
 
 Expected outputs never come from our kernels: they are given by hand, or computed by onnxruntime on the CPU, or, for what
 it lacks, by the ONNX reference evaluator. Half types are computed in float32 from the same rounded inputs, so that the
@@ -57,11 +58,83 @@ class Case:
         self.output_types = output_types or {}
         self.check = check or {}
         self.tail, self.own = tail, own
+        self.kernels = {}
+
+    def settle(self, expected):
+        """The oracle's outputs, with what it leaves undefined."""
+        return expected
+
+    def parts(self, convert):
+        """Nodes, inputs and constants of the model; CONVERT: applied to each array."""
+        names, inputs, constants = [], [], []
+        for index, item in enumerate(self.inputs):
+            if item is None:
+                names.append("")
+            elif isinstance(item, Const):
+                names.append("const_%d" % index)
+                constants.append(to_proto(convert(item.array), names[-1]))
+            else:
+                names.append(item[0])
+                if item[0] not in [v.name for v in inputs]:
+                    inputs.append(value_info(item[0], convert(item[1])))
+        names = names[:self.own]
+        while names and not names[-1]:
+            names.pop()
+        made = ["first"] if self.tail else self.outputs
+        node = helper.make_node(self.op, names, made, name="node", domain=self.domain, **self.attrs)
+        return [node] + [helper.make_node(op, read, [output], name=output, **attrs) for op, read, output, attrs in self.tail], inputs, constants
 
 
 class Const:
     def __init__(self, array):
         self.array = np.asarray(array)
+
+
+class Graph(Case):
+    """A model of several nodes, which its methods add; each returns the name of what it made. KERNELS: launches of the plan by
+    kernel, "launches" all of them. ORACLE: a Graph of the same inputs and outputs that computes what is expected; None: this one."""
+
+    def __init__(self, name, dtype, kernels, tolerance=None, check=None):
+        super().__init__(name, "", [], [], dtype=dtype, tolerance=tolerance, check=check)
+        self.kernels, self.oracle_graph = kernels, None
+        self.nodes, self.constants, self.made = [], [], 0
+
+    def fresh(self, stem):
+        self.made += 1
+        return "%s_%d" % (stem, self.made)
+
+    def input(self, name, array):
+        self.inputs.append((name, array))
+        return name
+
+    def constant(self, array):
+        name = self.fresh("const")
+        self.constants.append((name, np.asarray(array)))
+        return name
+
+    def weight(self, shape, scale=1.0):
+        """Random, of the model's type, different for each."""
+        return self.constant(random(1000 + self.made, shape, self.dtype, scale))
+
+    def node(self, op, inputs, outputs=1, domain="", **attrs):
+        """OUTPUTS: how many, or their names, "" for an absent one. Returns the name, or the list of them."""
+        names = [self.fresh(op.lower()) for _ in range(outputs)] if isinstance(outputs, int) else outputs
+        self.nodes.append(helper.make_node(op, inputs, names, name=self.fresh("node"), domain=domain, **attrs))
+        if not self.op:
+            self.op, self.domain = op, domain
+        return names[0] if len(names) == 1 else names
+
+    def output(self, *names):
+        self.outputs += names
+        return self
+
+    def parts(self, convert):
+        inputs = [value_info(name, convert(array)) for name, array in self.inputs]
+        return self.nodes, inputs, [to_proto(convert(array), name) for name, array in self.constants]
+
+
+def value_info(name, array):
+    return helper.make_tensor_value_info(name, tensor_type(array.dtype), array.shape)
 
 
 def widen(array):
@@ -71,24 +144,7 @@ def widen(array):
 
 def build(case, wide, shapes=None):
     """The model; WIDE: with float32 in place of half types. SHAPES: of the outputs, as arrays; None: without."""
-    convert = widen if wide else np.asarray
-    names, inputs, constants = [], [], []
-    for index, item in enumerate(case.inputs):
-        if item is None:
-            names.append("")
-        elif isinstance(item, Const):
-            names.append("const_%d" % index)
-            constants.append(to_proto(convert(item.array), names[-1]))
-        else:
-            array = convert(item[1])
-            names.append(item[0])
-            if item[0] not in [v.name for v in inputs]:
-                inputs.append(helper.make_tensor_value_info(item[0], tensor_type(array.dtype), array.shape))
-    names = names[:case.own]
-    while names and not names[-1]:
-        names.pop()
-    made = ["first"] if case.tail else case.outputs
-    node = helper.make_node(case.op, names, made, name="node", domain=case.domain, **case.attrs)
+    nodes, inputs, constants = case.parts(widen if wide else np.asarray)
     results, at = [], 0
     for name in case.outputs:
         if not name:
@@ -96,9 +152,8 @@ def build(case, wide, shapes=None):
         if shapes is None:
             results.append(onnx.ValueInfoProto(name=name))
         else:
-            results.append(helper.make_tensor_value_info(name, tensor_type(shapes[at].dtype), shapes[at].shape))
+            results.append(value_info(name, shapes[at]))
         at += 1
-    nodes = [node] + [helper.make_node(op, names, [output], name=output, **attrs) for op, names, output, attrs in case.tail]
     graph = helper.make_graph(nodes, case.name, inputs, results, constants)
     opsets = dict(OPSETS)
     if case.opset:
@@ -121,7 +176,7 @@ def compute(case):
     """Expected outputs, and who computed them."""
     if case.expected is not None:
         return [np.asarray(e) for e in case.expected], "by hand"
-    model = build(case, wide=True)
+    model = build(getattr(case, "oracle_graph", None) or case, wide=True)
     if case.oracle == "ort":
         import onnxruntime
         options = onnxruntime.SessionOptions()
@@ -131,7 +186,7 @@ def compute(case):
     else:
         from onnx.reference import ReferenceEvaluator
         outputs, source = ReferenceEvaluator(model).run(None, feeds(case, wide=True)), "onnx reference " + onnx.__version__
-    return [narrow(case, i, np.asarray(o)) for i, o in enumerate(outputs)], source
+    return case.settle([narrow(case, i, np.asarray(o)) for i, o in enumerate(outputs)]), source
 
 
 def narrow(case, index, array):
@@ -153,6 +208,8 @@ def save(case, folder):
     with open(os.path.join(folder, "case.txt"), "w", encoding="ascii") as out:
         out.write("rtol %g\natol %g\nsource %s\n" % (*case.tolerance, source))
         out.write("operator %s %s %d\n" % (case.domain or "ai.onnx", case.op, case.opset or OPSETS[case.domain]))
+        for kernel, count in case.kernels.items():
+            out.write("kernel %s %d\n" % (kernel, count))
         for index, text in case.check.items():
             out.write("check %d %s\n" % (index, text))
     return source

@@ -3,8 +3,8 @@
  *
  *   op_run TARGET LIST DUMP
  *
- * LIST has a line `plan PATH` for each plan, then `in NAME FILE` for its inputs and `out NAME BYTES` for its outputs; paths are
- * relative to LIST's folder. DUMP gets for each plan a line `ok` and the outputs' bytes, or a line `failed: TEXT`. Each plan runs
+ * LIST has a line `plan PATH` for each plan, then `in NAME FILE` for its inputs and `out NAME BYTES` for its outputs (or a state's name); paths
+ * are relative to LIST's folder. DUMP gets for each plan a line `ok` and the outputs' bytes, or a line `failed: TEXT`. Each plan runs
  * in a process of its own on the host target, where its code may crash; on a GPU all run in this one. */
 #include "read_file.h"
 
@@ -29,7 +29,8 @@ static plan_status feed(plan_session *s, const Job *j)
         size_t size = 0;
         void *data = read_file(folder, j->inputs[i].file, &size);
         if (!data) return PLAN_ERROR_FILE;
-        const plan_status status = plan_session_write_input(s, "main", j->inputs[i].name, data, size);
+        plan_status status = plan_session_write_input(s, "main", j->inputs[i].name, data, size);
+        if (status == PLAN_ERROR_NAME) status = plan_session_write_state(s, j->inputs[i].name, data, size);
         free(data);
         if (status) return status;
     }
@@ -40,7 +41,11 @@ static plan_status fetch(plan_session *s, const Job *j, unsigned char *out)
 {
     for (int i = 0; i < j->output_count; i++) {
         size_t written = 0;
-        const plan_status status = plan_session_read_output(s, "main", j->outputs[i].name, out, j->outputs[i].bytes, &written);
+        plan_status status = plan_session_read_output(s, "main", j->outputs[i].name, out, j->outputs[i].bytes, &written);
+        if (status == PLAN_ERROR_NAME) {
+            status = plan_session_read_state(s, j->outputs[i].name, out, j->outputs[i].bytes);
+            written = j->outputs[i].bytes;
+        }
         if (status) return status;
         if (written != j->outputs[i].bytes) return PLAN_ERROR_RANGE;
         out += written;

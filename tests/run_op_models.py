@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run_op_models.py - compiles the one-node models of a folder (tests/make_op_models.py) and compares what they compute.
+"""run_op_models.py - compiles the small models of a folder (tests/make_op_models.py) and compares what they compute, and by which kernels.
 
     tests/run_op_models.py BUILD FOLDER [PATTERN] [--target host|cuda] [--option=--OPTION]     all steps
     tests/run_op_models.py BUILD FOLDER [PATTERN] --target cuda --prepare  all but running: FOLDER/list.txt, plans, inputs
@@ -12,6 +12,7 @@ import argparse
 import collections
 import glob
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -60,9 +61,27 @@ def compile_model(arguments, folder):
     return None if result.returncode == 0 else "gcc-plan: " + (result.stderr + result.stdout).strip()[:1000]
 
 
+def kernels_of(arguments, plan):
+    """Launches of signature main by kernel, and all of them as "launches"."""
+    text = subprocess.run([os.path.join(arguments.build, "plan-inspect"), plan], capture_output=True, text=True, check=True).stdout
+    part = text.split("\nmain ", 1)[1].split("\n\n")[0]
+    names = re.findall(r"^ +\d+  (\w+)_\d+ ", part, re.M)
+    return collections.Counter(names + ["launches"] * len(names))
+
+
+def wrong_kernels(arguments, folder):
+    """None, or which kernels the plan has, where case.txt says others."""
+    with open(os.path.join(folder, "case.txt"), encoding="ascii") as file:
+        expected = {line.split()[1]: int(line.split()[2]) for line in file if line.startswith("kernel ")}
+    found = kernels_of(arguments, os.path.join(folder, "model.plan")) if expected else {}
+    if any(found[name] != count for name, count in expected.items()):
+        return "kernels: expected %s, found %s" % (expected, dict(found))
+    return None
+
+
 def compile_all(arguments, folders):
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        texts = list(pool.map(lambda folder: compile_model(arguments, folder), folders))
+        texts = list(pool.map(lambda folder: compile_model(arguments, folder) or wrong_kernels(arguments, folder), folders))
     return {folder: text for folder, text in zip(folders, texts) if text}
 
 
@@ -85,7 +104,7 @@ def write_list(arguments, folders):
                     file.write(np.ascontiguousarray(array).tobytes())
                 out.write("in %s %s/input_%d.bin\n" % (name, base, index))
             for name, array in numbered(folder, "output"):
-                out.write("out %s %d\n" % (name, array.nbytes))
+                out.write("out %s %d\n" % (re.sub(r"^present\.", "past_key_values.", name), array.nbytes))  # a state has its input's name
 
 
 def read_dump(path, folders):

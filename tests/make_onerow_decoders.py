@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""make_onerow_decoders.py - writes small random decoders whose steps go through the kernels for one row, with golden answers.
+
+    tests/make_onerow_decoders.py FOLDER
+
+FOLDER/NAME has model.onnx, kernels.txt (launches of a decode step by kernel) and what plan-run --verify reads: prompts.txt, tokens.txt,
+margins.txt and logits_NNN.pb, by onnxruntime in float32 from the same rounded weights."""
+import os
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import op_models  # noqa: E402
+from op_models import Graph  # noqa: E402
+from ops_attention import tables  # noqa: E402
+from onerow_products import product, silu  # noqa: E402
+
+MS = "com.microsoft"
+VOCABULARY, CAPACITY, STEPS = 48, 256, 70
+PROMPTS = (1, 5, 33, 100)  # lengths; a prefill step takes up to 64
+
+
+class Decoder(Graph):
+    """LAYERS of attention and a gated product, as exporters write them. NORMS: head norms as "nodes" or "inputs"; ATTRS: of
+    GroupQueryAttention."""
+
+    def __init__(self, name, dtype, kind="plain", hidden=64, heads=4, kv_heads=2, head=64, half=0, norms=None, packed=False, positions=False,
+                 sinks=False, layers=2, wide=96, **attrs):
+        super().__init__(name, dtype, {})
+        self.kind, self.hidden, self.heads, self.kv_heads, self.head, self.norms, self.packed = kind, hidden, heads, kv_heads, head, norms, packed
+        self.layers, self.wide, self.sinks, self.positions, self.attrs_ = layers, wide, sinks, positions, attrs
+        self.tables = [self.constant(t) for t in tables(CAPACITY, half, dtype)] if half else ["", ""]
+        self.attrs_.update(num_heads=heads, kv_num_heads=kv_heads, do_rotary=int(half > 0))
+        self.body()
+
+    def body(self):
+        lengths, total = self.lengths()
+        x = self.node("Gather", [self.weight((VOCABULARY, self.hidden), 2.0), "input_ids"])
+        y = self.node("SimplifiedLayerNormalization", [x, self.weight((self.hidden,))], epsilon=1e-6)
+        for i in range(self.layers):
+            made = product(self, self.kind, self.attention(i, y, lengths, total), self.heads * self.head, self.hidden)
+            x, y = self.skip_norm(x, made)
+            gate, up = product(self, self.kind, y, self.hidden, self.wide), product(self, self.kind, y, self.hidden, self.wide)
+            made = product(self, self.kind, self.node("Mul", [silu(self, gate), up]), self.wide, self.hidden)
+            x, y = self.skip_norm(x, made)
+        product(self, self.kind, y, self.hidden, VOCABULARY, out=["logits"])
+
+    def lengths(self):
+        """Rows of each sequence but one, and of all, from the mask."""
+        one = self.constant(np.array([1], np.int64))
+        count = self.node("ReduceSum", ["attention_mask", one], keepdims=0)
+        shape = self.node("Shape", ["attention_mask"])
+        total = self.node("Gather", [shape, self.constant(np.int64(1))])
+        return self.node("Cast", [self.node("Sub", [count, one])], to=TensorProto.INT32), self.node("Cast", [total], to=TensorProto.INT32)
+
+    def skip_norm(self, x, made):
+        outputs = [self.fresh("normed"), "", "", self.fresh("sum")]
+        self.node("SkipSimplifiedLayerNormalization", [x, made, self.weight((self.hidden,))], outputs, MS, epsilon=1e-6)
+        return outputs[3], outputs[0]
+
+    def attention(self, i, y, lengths, total):
+        widths = [n * self.head for n in (self.heads, self.kv_heads, self.kv_heads)]
+        if self.packed:
+            q = [product(self, self.kind, y, self.hidden, sum(widths)), "", ""]
+        else:
+            q = [product(self, self.kind, y, self.hidden, w) for w in widths]
+        weights = [self.weight((self.head,)) for _ in range(2)] if self.norms else []
+        if self.norms == "nodes":
+            q[:2] = [self.head_norm(x, w, scale) for x, w, scale in zip(q, widths, weights)]
+        inputs = q + ["past_key_values.%d.%s" % (i, kind) for kind in ("key", "value")] + [lengths, total, *self.tables]
+        inputs += ["position_ids" if self.positions else "", "", self.weight((self.heads,)) if self.sinks else "", "", ""]
+        inputs += weights if self.norms == "inputs" else []
+        while not inputs[-1]:
+            inputs.pop()
+        outputs = [self.fresh("attended")] + ["present.%d.%s" % (i, kind) for kind in ("key", "value")]
+        return self.node("GroupQueryAttention", inputs, outputs, MS, **self.attrs_)[0]
+
+    def head_norm(self, x, width, scale):
+        apart = self.node("Reshape", [x, self.constant(np.array([0, 0, -1, self.head]))])
+        normed = self.node("RMSNormalization", [apart, scale], epsilon=1e-6)
+        return self.node("Reshape", [normed, self.constant(np.array([0, 0, width]))])
+
+    def model(self, wide):
+        kind = TensorProto.FLOAT if wide else op_models.tensor_type(op_models.TYPES[self.dtype])
+        convert = op_models.widen if wide else np.asarray
+        info = helper.make_tensor_value_info
+        inputs = [info("input_ids", TensorProto.INT64, ["batch", "sequence"]), info("attention_mask", TensorProto.INT64, ["batch", "total"])]
+        if self.positions:
+            inputs.append(info("position_ids", TensorProto.INT64, ["batch", "sequence"]))
+        outputs = [info("logits", kind, ["batch", "sequence", VOCABULARY])]
+        for i in range(self.layers):
+            for part in ("key", "value"):
+                inputs.append(info("past_key_values.%d.%s" % (i, part), kind, ["batch", self.kv_heads, "past", self.head]))
+                outputs.append(info("present.%d.%s" % (i, part), kind, ["batch", self.kv_heads, "total", self.head]))
+        graph = helper.make_graph(self.nodes, self.name, inputs, outputs, [op_models.to_proto(convert(a), n) for n, a in self.constants])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in op_models.OPSETS.items()])
+        model.ir_version = 10
+        return model
+
+    def kernel_counts(self):
+        """The norms go into the products behind them and into the attention."""
+        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0}
+
+
+class Oracle:
+    def __init__(self, decoder):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        self.decoder = decoder
+        self.session = onnxruntime.InferenceSession(decoder.model(True).SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+    def answer(self, prompt):
+        """Logits of the prompt's last token and of STEPS - 1 greedy ones behind it."""
+        d, ids, found = self.decoder, np.array([prompt]), []
+        states = {"past_key_values.%d.%s" % (i, part): np.zeros((1, d.kv_heads, 0, d.head), np.float32) for i in range(d.layers) for part in ("key", "value")}
+        past = 0
+        for _ in range(STEPS):
+            feeds = {"input_ids": ids, "attention_mask": np.ones((1, past + ids.shape[1]), np.int64), **states}
+            if d.positions:
+                feeds["position_ids"] = np.arange(past, past + ids.shape[1])[None]
+            logits, *presents = self.session.run(None, feeds)
+            states, past = dict(zip(states, presents)), past + ids.shape[1]
+            found.append(logits[0, -1])
+            ids = np.array([[int(found[-1].argmax())]])
+        return found
+
+
+def decoders():
+    yield Decoder("nodes_f16", "f16", "nbits32", half=32, norms="nodes")
+    yield Decoder("window_bf16", "bf16", "nbits32z", heads=4, kv_heads=1, half=8, rotary_interleaved=1, local_window_size=20, sinks=True)
+    yield Decoder("packed_f16", "f16", "plain", heads=6, kv_heads=6, half=16, packed=True, positions=True, softcap=4.0)
+    yield Decoder("nodes_bf16", "bf16", "plain", head=128, heads=2, kv_heads=2, half=64, norms="nodes", smooth_softmax=1)
+
+
+def save(decoder, folder):
+    os.makedirs(folder)
+    onnx.save(decoder.model(False), os.path.join(folder, "model.onnx"))
+    rng = np.random.default_rng(1)
+    oracle = Oracle(decoder)
+    lines = {"prompts": [], "tokens": [], "margins": []}
+    for number, length in enumerate(PROMPTS):
+        prompt = rng.integers(0, VOCABULARY, length).tolist()
+        found = oracle.answer(prompt)
+        order = [np.sort(logits) for logits in found]
+        lines["prompts"].append(" ".join(map(str, prompt)))
+        lines["tokens"].append(" ".join(str(int(logits.argmax())) for logits in found))
+        lines["margins"].append(" ".join("%.6f" % (o[-1] - o[-2]) for o in order))
+        for step, logits in enumerate(found if number == 0 else []):
+            op_models.write(os.path.join(folder, "logits_%03d.pb" % step), op_models.to_proto(logits, "logits"))
+    for name, text in lines.items():
+        with open(os.path.join(folder, name + ".txt"), "w", encoding="ascii") as out:
+            out.write("\n".join(text) + "\n")
+    with open(os.path.join(folder, "kernels.txt"), "w", encoding="ascii") as out:
+        out.writelines("%s %d\n" % item for item in decoder.kernel_counts().items())
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    for decoder in decoders():
+        save(decoder, os.path.join(sys.argv[1], decoder.name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

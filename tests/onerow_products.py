@@ -1,0 +1,178 @@
+"""onerow_products.py - products of one row with constant matrices: which of them one kernel makes, with which epilogues, and what comes
+out (compiler/ops/gemv.c, passes/fuse.c). Expected values by onnxruntime in float32 from the same rounded inputs and weights."""
+import numpy as np
+
+from op_models import Graph, random
+from ops_quant import Weights
+
+MS = "com.microsoft"
+
+
+def product(g, kind, x, k, n, bias=False, out=1):
+    """KIND: plain (a stored matrix of rows along k), gemm, or nbitsBLOCK, with z at its end for zero points."""
+    if kind.startswith("nbits"):
+        zero = "packed" if kind.endswith("z") else "none"
+        w = Weights(2000 + g.made, k, n, 4, int(kind.strip("nbitsz")), g.dtype, zero)
+        inputs = [x, g.constant(w.packed()), g.constant(w.scales), g.constant(w.zeros) if zero == "packed" else "", ""]
+        return g.node("MatMulNBits", inputs + ([g.weight((n,))] if bias else []), out, MS, **w.attrs())
+    matrix = g.weight((n, k), 1 / np.sqrt(k))
+    if kind == "gemm":
+        return g.node("Gemm", [x, matrix] + ([g.weight((n,))] if bias else []), out, transB=1)
+    return g.node("MatMul", [x, g.node("Transpose", [matrix], perm=[1, 0])], out)
+
+
+def row(name, dtype, k, kernels, shape=None, **more):
+    g = Graph("%s_%s" % (name, dtype), dtype, kernels, **more)
+    g.input("x", random(1, shape or (1, 1, k), dtype))
+    return g
+
+
+def silu(g, x):
+    return g.node("Mul", [x, g.node("Sigmoid", [x])])
+
+
+def relu(g, x):
+    return g.node("Relu", [x])
+
+
+def sizes(dtype):
+    """Columns and elements of a row with tails of tiles, slices and groups."""
+    for kind in ("plain", "nbits32", "nbits32z", "nbits64z", "nbits128", "nbits128z"):
+        for k in (32, 96, 160, 288, 576):
+            g = row("%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1})
+            yield g.output(*[product(g, kind, "x", k, n) for n in (1, 15, 17, 33)])
+    for kind, k in (("plain", 4352), ("nbits32z", 2688), ("nbits64", 4896), ("nbits128z", 9728)):
+        g = row("long_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1})
+        yield g.output(*[product(g, kind, "x", k, n) for n in (33, 16)])
+    for kind in ("plain", "nbits32", "nbits64z"):
+        g = row("wide_%s" % kind, dtype, 64, {"gemv": 1, "launches": 1})
+        yield g.output(product(g, kind, "x", 64, 6433), product(g, kind, "x", 64, 47))
+        g = row("wide_gated_%s" % kind, dtype, 96, {"gemv": 1, "launches": 1})
+        yield g.output(gated(g, kind, 96, 6433))
+
+
+def kinds_of(dtype):
+    """What is joined does not depend on the type: each kind of matrix with one of them."""
+    return ("plain",) if dtype == "f16" else ("nbits32z",)
+
+
+def groups(dtype):
+    """How many products of one row come together."""
+    for kind in kinds_of(dtype):
+        for count in (1, 2, 3, 6, 7):
+            g = row("count_%d_%s" % (count, kind), dtype, 160, {"gemv": 1 + count // 7, "launches": 1 + count // 7})
+            yield g.output(*[product(g, kind, "x", 160, 16 * i + 9) for i in range(count)])
+    for label, kinds in (("bits", ("nbits32", "plain")), ("zeros", ("nbits32", "nbits32z")), ("blocks", ("nbits32z", "nbits64z"))):
+        g = row("kinds_" + label, dtype, 288, {"gemv": 2, "launches": 2})
+        yield g.output(*[product(g, kinds[i % 2], "x", 288, 20 + i) for i in range(4)])
+    g = row("bias", dtype, 96, {"gemv": 1, "launches": 1})
+    yield g.output(*[product(g, "nbits32z", "x", 96, n, bias=n != 17) for n in (33, 17, 1)])
+    g = row("gemm", dtype, 96, {"gemv": 1, "launches": 1}, (1, 96))
+    yield g.output(*[product(g, kind, "x", 96, n, bias=n != 17) for kind in ("gemm", "plain") for n in (33, 17)])
+    g = row("gemm_row", dtype, 96, {"gemv": 1, "launches": 1}, (1, 96))
+    yield g.output(g.node("Gemm", ["x", g.weight((24, 96), 0.1), g.weight((1, 24))], transB=1))
+    g = row("gemm_scaled", dtype, 96, {"gemv": 0}, (1, 96))
+    yield g.output(g.node("Gemm", ["x", g.weight((24, 96), 0.1), g.weight((24,))], transB=1, alpha=0.5),
+                   g.node("Gemm", ["x", g.weight((24, 96), 0.1), g.weight((24,))], transB=1, beta=0.5))
+    g = row("vector", dtype, 96, {"gemv": 1, "launches": 1}, (96,))
+    yield g.output(product(g, "nbits32", "x", 96, 33), product(g, "nbits32", "x", 96, 7))
+    g = row("two_rows", dtype, 96, {"gemv": 0}, (1, 2, 96))
+    yield g.output(product(g, "nbits32", "x", 96, 33), product(g, "plain", "x", 96, 33))
+    g = row("batch", dtype, 96, {"gemv": 0}, (2, 1, 96))
+    yield g.output(product(g, "nbits32", "x", 96, 33), product(g, "plain", "x", 96, 33))
+    g = row("unaligned", dtype, 100, {"gemv": 0})
+    yield g.output(product(g, "plain", "x", 100, 33))
+    g = row("by_column", dtype, 96, {"gemv": 0})
+    yield g.output(g.node("MatMul", ["x", g.weight((96, 40), 0.1)]))
+    g = row("by_turns", dtype, 96, {"gemv": 2, "launches": 2})
+    g.input("z", random(2, (1, 1, 96), dtype))
+    yield g.output(*[product(g, "plain", x, 96, 33) for x in ("x", "z", "x", "z")])
+    g = row("computed", dtype, 96, {"gemv": 0})  # its second matrix is no constant
+    g.input("m", random(2, (96, 24), dtype, 0.1))
+    yield g.output(g.node("MatMul", ["x", "m"]))
+
+
+def gated(g, kind, k, n, order="before", act=silu, x="x"):
+    """act(gate) * up. ORDER: the gate before the up product, after it, or its elementwise nodes before that."""
+    up = product(g, kind, x, k, n) if order == "after" else None
+    gate = product(g, kind, x, k, n)
+    if order == "before":
+        up = product(g, kind, x, k, n)
+    gate = act(g, gate)
+    return g.node("Mul", [gate, up or product(g, kind, x, k, n)])
+
+
+def epilogues(dtype):
+    for kind in kinds_of(dtype):
+        def case(name, kernels, k=160):
+            return row("%s_%s" % (name, kind), dtype, k, kernels)
+        one, two = {"gemv": 1, "launches": 1}, {"gemv": 2}
+        g = case("residual", one)
+        g.input("r", random(3, (1, 1, 33), dtype))
+        yield g.output(product(g, kind, "x", 160, 17), g.node("Add", [product(g, kind, "x", 160, 33), "r"]))
+        g = case("scaled", one)
+        sum_of = g.node("Add", [product(g, kind, "x", 160, 33, bias=kind != "plain"), g.weight((33,))])
+        yield g.output(g.node("Mul", [relu(g, sum_of), g.weight((1, 1, 33))]), product(g, kind, "x", 160, 5))
+        for order in ("before", "ahead"):
+            g = case("gate_" + order, one)
+            yield g.output(gated(g, kind, 160, 33, order))
+        g = case("gate_after", one)
+        yield g.output(gated(g, kind, 160, 33, "after", relu))
+        g = case("gate_after_silu", {"gemv": 1})  # its own result is read twice: an elementwise launch behind it
+        yield g.output(gated(g, kind, 160, 33, "after"))
+        g = case("gates", one)
+        yield g.output(gated(g, kind, 160, 33), gated(g, kind, 160, 20, "after", relu), gated(g, kind, 160, 47, "ahead"))
+        g = case("gate_beside", one)
+        q = product(g, kind, "x", 160, 65)
+        yield g.output(gated(g, kind, 160, 33, "ahead"), q, product(g, kind, "x", 160, 7))
+        g = case("gate_biased", one)
+        gate = g.node("Add", [product(g, kind, "x", 160, 33), g.weight((33,))])
+        up = g.node("Add", [product(g, kind, "x", 160, 33), g.weight((33,))])
+        yield g.output(g.node("Mul", [relu(g, gate), up]))
+        g = case("gate_shown", two)  # an output too: it is stored
+        gate = product(g, kind, "x", 160, 33, out=["gate"])
+        yield g.output(g.node("Mul", [silu(g, gate), product(g, kind, "x", 160, 33)]), gate)
+        g = case("gate_shared", two)  # read by what is no part of the epilogue
+        gate = product(g, kind, "x", 160, 33)
+        other = g.node("Softmax", [gate])
+        yield g.output(g.node("Mul", [silu(g, gate), product(g, kind, "x", 160, 33)]), other)
+        g = case("gate_one", two)  # of one column: broadcast
+        yield g.output(g.node("Mul", [product(g, kind, "x", 160, 1), product(g, kind, "x", 160, 33)]))
+        g = case("gate_of_two", two)  # two products in the epilogue of a third
+        a, b, c = [product(g, kind, "x", 160, 33) for _ in range(3)]
+        yield g.output(g.node("Mul", [g.node("Mul", [a, b]), c]))
+        g = case("gate_seventh", {"gemv": 2, "launches": 2})  # in another launch than what it gates
+        gate = product(g, kind, "x", 160, 33)
+        others = [product(g, kind, "x", 160, 9) for _ in range(5)]
+        yield g.output(g.node("Mul", [silu(g, gate), product(g, kind, "x", 160, 33)]), *others)
+        g = case("read_before", {"gemv": 1, "launches": 2})
+        g.input("r", random(3, (1, 1, 33), dtype))
+        made = g.node("Softmax", ["r"])
+        first = product(g, kind, "x", 160, 17)
+        yield g.output(first, g.node("Add", [g.node("Mul", [made, "r"]), product(g, kind, "x", 160, 33)]))
+        g = case("read_between", {"gemv": 2, "launches": 3})  # is not there before the first product
+        first = product(g, kind, "x", 160, 33)
+        made = g.node("Softmax", [first])
+        yield g.output(first, g.node("Add", [product(g, kind, "x", 160, 33), made]))
+        g = case("read_between_apart", {"gemv": 2, "launches": 3})
+        g.input("r", random(3, (1, 1, 33), dtype))
+        first = product(g, kind, "x", 160, 17)
+        made = g.node("Softmax", ["r"])
+        yield g.output(first, g.node("Add", [product(g, kind, "x", 160, 33), made]), product(g, kind, "x", 160, 40))
+        g = case("read_long_before", {"gemv": 1, "launches": 1})  # the elementwise node reads an input, between the products
+        g.input("r", random(3, (1, 1, 33), dtype))
+        first = product(g, kind, "x", 160, 17)
+        sigmoid = g.node("Sigmoid", ["r"])
+        yield g.output(first, g.node("Mul", [product(g, kind, "x", 160, 33), sigmoid]))
+    g = row("gate_kinds", dtype, 160, {"gemv": 2, "launches": 2})  # the gate in another kernel than what it gates
+    gate = product(g, "nbits32", "x", 160, 33)
+    yield g.output(g.node("Mul", [silu(g, gate), product(g, "plain", "x", 160, 33)]))
+
+
+def cases():
+    for dtype in ("f16", "bf16"):
+        yield from sizes(dtype)
+        yield from groups(dtype)
+        yield from epilogues(dtype)
+    g = row("wide_type", "f32", 96, {"gemv": 0})
+    yield g.output(product(g, "plain", "x", 96, 33), product(g, "nbits32", "x", 96, 33))
