@@ -224,8 +224,10 @@ KERNEL(KERNEL_BLOCK)
     }
 #endif
     const int own = head * GROUP + mate;
-#if SINK
-    const float sink = SINK == 2 ? (float)SINKS_LD(SINKS_OFF + own * SINKS_S0) : 0.0f;
+#if SINK == 2
+    const float sink = (float)SINKS_LD(SINKS_OFF + own * SINKS_S0);
+#elif SINK
+    const float sink = 0.0f;
 #endif
     if (active == 1) {
         float keep = 1.0f;

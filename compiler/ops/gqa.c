@@ -378,18 +378,6 @@ static void one_row_norms(Lower *l, Kernel *k, const Node *n)
     }
 }
 
-static void one_row_sinks(Kernel *k, const Attend *a)
-{
-    kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);
-    if (a->sinks.buffer) {
-        kernel_in(k, "SINKS", a->sinks);
-    } else if (a->smooth) { /* the template names them where it does not read them */
-        kernel_text(k, "SINKS_LD(i)", "0.0f");
-        kernel_int(k, "SINKS_OFF", 0);
-        kernel_int(k, "SINKS_S0", 0);
-    }
-}
-
 static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
 {
     Compilation *c = l->c;
@@ -411,7 +399,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_out(k, "STATS", lower_temporary(l, arena_text(&c->arena, "%s: maxima and sums", n->name), DT_F32, 5, pair));
     kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
     kernel_inout(k, "TICKETS", ticket_view(l, p->q.dims[0], z->kv_heads));
-    one_row_sinks(k, a);
+    attend_sinks(k, a);
     one_row_norms(l, k, n);
     prepare_rotary(l, k, n);
     kernel_rows(k);

@@ -175,7 +175,7 @@ static void attend_operands(Lower *l, Kernel *k, const Attend *a)
     kernel_int(k, "GROUP", lower_upper(l, a->q.dims[1]) / lower_upper(l, a->k.dims[1]));
 }
 
-static void attend_sinks(Kernel *k, const Attend *a)
+void attend_sinks(Kernel *k, const Attend *a)
 {
     if (a->sinks.buffer) kernel_in(k, "SINKS", a->sinks);
     kernel_int(k, "SINK", a->sinks.buffer ? 2 : a->smooth ? 1 : 0);

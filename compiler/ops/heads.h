@@ -35,6 +35,8 @@ typedef struct Attend {
     double scale, softcap; /* softcap 0: none */
 } Attend;
 void attend(Lower *l, const Node *n, const Attend *a);
+/* Sets SINK, and the operand SINKS, of a kernel that ends a softmax. */
+void attend_sinks(Kernel *k, const Attend *a);
 /* What attention computes on its way, into TO [B, Hq, S, keys]: STAGE 0 the scaled product of queries and keys, 1 that capped, 2 with
  * the mask, 3 its softmax. */
 void attend_scores(Lower *l, const Node *n, const Attend *a, View to, int stage);
