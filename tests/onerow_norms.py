@@ -114,6 +114,9 @@ def kept(dtype):
     yield g.output(g.product(33, None, g.node("Reshape", [y, g.constant(np.array([1, 1, K]))])))
     g = Norm("shared_scale", dtype, {"norm": 1, "gemv": 1}, None)
     yield g.output(g.product(33, None, g.node("RMSNormalization", ["x", g.weight((1,))])))
+    g = Norm("scale_is_input", dtype, APART, None)  # the kernel would read it before it has waited
+    g.input("scale", random(3, (K,), dtype))
+    yield g.output(g.product(33, None, g.node("RMSNormalization", ["x", "scale"], epsilon=1e-5)))
     yield wide_scale(dtype, True)
     yield wide_scale(dtype, False)
     for shape in ((1, 3, K), (3, 1, K)):

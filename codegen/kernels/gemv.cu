@@ -2,8 +2,8 @@
  *
  * Work is cut into units of PARTS tiles of 16 matrix rows: PARTS 2 takes the same rows of two matrices, whose results one
  * expression joins (a gate and what it gates). A block makes units BID_X, BID_X + GRID_X ...; its KS warps share each row
- * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp loads DEPTH slices at once, the first
- * ones before the kernel waits for those before it: the matrices are constants. What is in flight beyond that is other warps'.
+ * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp holds DEPTH slices, the first
+ * ones loaded before the kernel waits for those before it: matrices and SCALE are constants.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
  *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. rows of ROW_BYTES, KB groups of 32, KG of GROUP a row

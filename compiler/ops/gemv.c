@@ -88,6 +88,7 @@ static bool norm_fits(Lower *l, const Node *n, NormRow *r)
     const DType t = y->dtype;
     const int64_t columns = g.members[0].m.k;
     if (!norm_operand_fits(l, n, 0, t, columns) || !norm_operand_fits(l, n, r->scale, t, columns)) return false;
+    if (!node_input(c, n, r->scale)->is_constant) return false; /* the kernel reads it before it waits for the kernels before it */
     return r->skip < 0 || norm_operand_fits(l, n, r->skip, t, columns);
 }
 
