@@ -146,7 +146,7 @@ audit "set|args[1]|kind|iteration;set|args[1]|region|weights;set|args[1]|value|0
 audit "set|args[0]|region|io;set|args[0]|value|0x300" "named places: expected an access for argument 0"
 audit "set|accesses[1]|offset|1" "named places: expected one buffer with io\+0x1, 8 bytes, alive there"
 audit "set|accesses[0]|mode|write" "named places: expected no write to region weights, found one"
-audit "set|edges[0]|to|190" "order: expected a path of edges"
+audit "set|edges[0]|to|150" "order: expected a path of edges"
 audit "set|accesses[2]|mode|read" "life: expected arena\+0x[0-9a-f]* written before"
 # Only where the models of MODELS are here are all of them tried.
 echo "$rejected mutated plans rejected"
