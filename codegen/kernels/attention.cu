@@ -3,8 +3,7 @@
  * at a time. Each group of eight walks its own keys with a maximum, a sum and an accumulator of its own; the groups meet
  * once, in shared memory. SPLITS > 1: so many blocks share the keys of a row, at least 64 each, and leave maximum, sum and
  * accumulator in STATS and PART for attention_merge.
- * Loops go to the extent. LENGTH: 0 all K_D2 keys, the first PAST of them old; 1 LEN has total - 1 (GQA); 2 LEN has the
- * total; 3 each row of the batch has RL + PAST old ones and FRESH new ones.
+ * Loops go to the extent. LENGTHS declares past and total, the old keys of a sequence and all (compiler/ops/heads.c).
  * MASK: 0 none, 1 bool, 2 added; keys beyond the mask are masked. WINDOW > 0: only so many last keys. */
 KERNEL(THREADS)
 {
@@ -16,17 +15,7 @@ KERNEL(THREADS)
     if (query >= Q_D2 || batch >= Q_D0) return;
     const idx kv = head / GROUP, fresh = Q_D2;
     const int stream = TID >> 3, slice = TID & 7;
-#if LENGTH == 1
-    const idx past = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0) + 1 - fresh, K_D2 - fresh), 0);
-    const idx total = past + fresh;
-#elif LENGTH == 2
-    const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0);
-    const idx past = total - fresh;
-#elif LENGTH == 3
-    const idx past = (idx)RL_LD(RL_OFF + batch) + PAST, total = MIN(past + FRESH, K_D2);
-#else
-    const idx total = K_D2, past = PAST;
-#endif
+    LENGTHS
 #if CAUSAL
     const idx last = MIN(total, past + query + 1);
 #else

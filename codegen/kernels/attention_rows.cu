@@ -11,17 +11,7 @@ KERNEL(KERNEL_BLOCK)
     const idx tile = (Q_D2 + ROWS - 1) / ROWS - 1 - BID_X, head = BID_Y, batch = BID_Z; /* the longest rows first */
     if (tile < 0 || batch >= Q_D0) return;
     const idx kv = head / GROUP, fresh = Q_D2, q0 = tile * ROWS;
-#if LENGTH == 1
-    const idx past = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0) + 1 - fresh, K_D2 - fresh), 0);
-    const idx total = past + fresh;
-#elif LENGTH == 2
-    const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0);
-    const idx past = total - fresh;
-#elif LENGTH == 3
-    const idx past = (idx)RL_LD(RL_OFF + batch) + PAST, total = MIN(past + FRESH, K_D2);
-#else
-    const idx total = K_D2, past = PAST;
-#endif
+    LENGTHS
 /* The keys of a query row: from FIRST up to LAST. */
 #if CAUSAL
 #define LAST(query) MAX(MIN(total, past + (query) + 1), 0)

@@ -1,18 +1,14 @@
 /* attention_scores: one block writes one row (batch, head, query) of what attention computes on its way: STAGE 0 SCALE * Q K^T, 1 that
- * capped, 2 with the mask added and what may not be seen at -inf, 3 its softmax (0 where nothing may be seen). LENGTH, MASK, PAST and
+ * capped, 2 with the mask added and what may not be seen at -inf, 3 its softmax (0 where nothing may be seen). LENGTHS, MASK, PAST and
  * CAUSAL as in attention.cu. */
 KERNEL(THREADS)
 {
     EXTENTS
     SHARED(float, tops, THREADS / 32);
     SHARED(float, sums, THREADS / 32);
-    const idx query = BID_X, head = BID_Y, batch = BID_Z, kv = head / GROUP;
+    const idx query = BID_X, head = BID_Y, batch = BID_Z, kv = head / GROUP, fresh = Q_D2;
     if (query >= Q_D2 || batch >= Q_D0) return;
-#if LENGTH == 2
-    const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0), past = total - Q_D2;
-#else
-    const idx total = K_D2, past = PAST;
-#endif
+    LENGTHS
     const idx last = CAUSAL ? MIN(total, past + query + 1) : total;
     float top = -INF_F, sum = 0.0f;
     for (int pass = STAGE == 3 ? 0 : 2; pass < 3; pass++) { /* the maximum, the sum, the results */

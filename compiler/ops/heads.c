@@ -154,6 +154,15 @@ static int attend_threads(Lower *l, const Attend *a, int64_t vhead, int splits)
 }
 
 /* Queries, keys, and which of these a query may see. */
+/* Declares past and total, the old keys and all, for a sequence `batch` with `fresh` new ones: by LengthKind. A wrong length is kept
+ * inside the buffer. */
+static const char *const length_texts[] = {
+    [LENGTH_EXTENT] = "const idx total = K_D2, past = PAST;",
+    [LENGTH_LESS_ONE] = "const idx past = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0) + 1 - fresh, K_D2 - fresh), 0), total = past + fresh;",
+    [LENGTH_TOTAL] = "const idx total = MAX(MIN((idx)LEN_LD(LEN_OFF + batch * LEN_S0), K_D2), 0), past = total - fresh;",
+    [LENGTH_ROWS] = "const idx past = (idx)RL_LD(RL_OFF + batch) + PAST, total = MIN(past + FRESH, K_D2);",
+};
+
 static void attend_operands(Lower *l, Kernel *k, const Attend *a)
 {
     Compilation *c = lower_compilation(l);
@@ -166,7 +175,7 @@ static void attend_operands(Lower *l, Kernel *k, const Attend *a)
     }
     if (a->lengths == LENGTH_EXTENT || a->lengths == LENGTH_ROWS) kernel_dim(k, "PAST", a->past ? a->past : dim_const(c, 0));
     if (a->mask.buffer) kernel_in(k, "M", a->mask);
-    kernel_int(k, "LENGTH", (int64_t)a->lengths);
+    kernel_text(k, "LENGTHS", length_texts[a->lengths]);
     kernel_int(k, "MASK", !a->mask.buffer ? 0 : a->mask.store == DT_BOOL ? 1 : 2);
     kernel_int(k, "CAUSAL", a->causal);
     kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
