@@ -58,7 +58,7 @@ if [ -n "$prepare" ]; then
     exit
 fi
 
-if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1' && ! ls /usr/local/nvidia/lib*/libcuda.so.1 >/dev/null 2>&1 ||
+if ! grep -q 'libcuda\.so\.1' <<<"$(ldconfig -p 2>/dev/null)" && ! ls /usr/local/nvidia/lib*/libcuda.so.1 >/dev/null 2>&1 ||
     ! ls /dev/nvidia[0-9]* >/dev/null 2>&1 && ! nvidia-smi -L >/dev/null 2>&1; then
     echo "skip gpu: no NVIDIA driver or device on this machine (verify and check-capture of 11 models, 3 timings, 6 sanitizer runs)"
     echo "0 passed, 0 failed, 42 skipped"

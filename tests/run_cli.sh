@@ -73,14 +73,14 @@ check "100 steps take no memory" endurance
 refused() { # refused TEXT COMMAND...: exit 1, and the message holds TEXT
     local text=$1 out; shift
     out=$("$@" 2>&1); [ $? -eq 1 ] || { echo "$out"; return 1; }
-    echo "$out" | grep -qF -- "$text" || { echo "$out"; return 1; }
+    [[ $out == *"$text"* ]] || { echo "$out"; return 1; }
 }
 
 # Tuning: a plan with all candidates is timed, what was found is a file, and a file decides.
 tune() { "$gcc_plan" "$model" -o tune.plan --target host --capacity 256 --prefill 8 --tune-candidates --quiet && "$run" tune.plan --target host --tune tune.txt --context 8 &&
     grep -E '^attention_splits/[^ ]*,rows=256,f16 (1|2|4|8|16) # 1: [0-9.e+]+ us 2: [0-9.e+]+ us 4: [0-9.e+]+ us 8: [0-9.e+]+ us 16: [0-9.e+]+ us$' tune.txt; }
 check "--tune writes the fastest value of each choice" tune
-splits() { "$inspect" "$1" | awk '$2 ~ /^attention_[0-9]/ { print $3; exit }'; } # grid of decode's first attention
+splits() { "$inspect" "$1" | awk '$2 ~ /^attention_[0-9]/ && !found++ { print $3 }'; } # grid of decode's first attention
 tuned() { sed -E 's/^([^ ]+) [0-9]+ #.*/\1 2/' tune.txt >two.txt && sed 's/ 2$/ 8/' two.txt >eight.txt &&
     "$gcc_plan" "$model" -o two.plan --target host --capacity 256 --prefill 8 --tuning two.txt --quiet &&
     "$gcc_plan" "$model" -o eight.plan --target host --capacity 256 --prefill 8 --tuning eight.txt --quiet &&

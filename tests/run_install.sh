@@ -18,7 +18,7 @@ cflags=$(pkg-config --cflags plan) libs=$(pkg-config --libs plan)
 sanitize=
 case $(grep '^SANITIZE_CFLAGS = ' "$BUILD/Makefile") in *fsanitize*) sanitize=1 ;; esac
 
-soname() { readelf -d "$lib/libplan.so" | grep -q 'SONAME.*\[libplan\.so\.0\]'; }
+soname() { grep -q 'SONAME.*\[libplan\.so\.0\]' <<<"$(readelf -d "$lib/libplan.so")"; }
 needs_libc_only() {
     local bad
     bad=$(readelf -d "$lib/libplan.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so|ld-linux|libdl\.so|libpthread\.so|libm\.so)')

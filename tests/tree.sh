@@ -18,6 +18,9 @@ named_in_makefile() {
     return $missing
 }
 scripts_parse() { local file bad=0; for file in .ci/run scripts/*.sh tests/*.sh; do [ ! -e "$file" ] || bash -n "$file" || bad=1; done; return $bad; }
+pipes_read_to_the_end() { # under pipefail the writer's SIGPIPE would be a failure, now and then
+    ! grep -nE '[^|(]\| *(grep +-[a-zA-Z]*[qm]|awk [^|]*\<exit\>|sed [^|]*[0-9$/]q\>)' .ci/run scripts/*.sh tests/*.sh tests/*/*.sh
+}
 kernels_ascii() { ! LC_ALL=C grep -n '[^ -~	]' codegen/kernels/*.cu codegen/kernels/*.h runtime/host_abi.h; }
 small_files() { # a person reads them
     local file; for file in README.md HACKING.md; do [ "$(wc -l <$file)" -le 90 ] || { echo "$file has over 90 lines"; return 1; }; done
@@ -38,6 +41,7 @@ under_20_mb() { # what git has; a copy without git is not asked
 }
 check "every source file is named in Makefile.am" named_in_makefile
 check "every script parses" scripts_parse
+check "no script pipes into a reader that stops early" pipes_read_to_the_end
 check "kernel texts are ASCII" kernels_ascii
 check "README and HACKING are short" small_files
 check "plan.3 lists the functions of plan.h" manual_functions
