@@ -247,6 +247,28 @@ const char *codegen_without_conditions(Compilation *c, const char *targets)
     return NULL;
 }
 
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a block, opted in. */
+static int64_t shared_of(const char *target)
+{
+    static const struct { int major_minor, kilobytes; } table[] = {{80, 163}, {86, 99}, {87, 163}, {89, 99}, {90, 227}, {100, 227}, {103, 227}, {110, 227}, {120, 99}, {121, 99}};
+    if (is_host(target)) return INT64_MAX;
+    const int number = strncmp(target, "sm_", 3) == 0 ? atoi(target + 3) : 0;
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        if (table[i].major_minor == number) return (int64_t)table[i].kilobytes * 1024;
+    return 0;
+}
+
+int64_t codegen_shared_limit(Compilation *c, const char *targets)
+{
+    const char *names[MAX_TARGETS];
+    int count = 0;
+    int64_t limit = INT64_MAX;
+    if (!parse_targets(c, targets ? targets : codegen_default_targets(), names, &count)) return 0;
+    for (int t = 0; t < count; t++)
+        if (shared_of(names[t]) < limit) limit = shared_of(names[t]);
+    return limit;
+}
+
 static void free_sources(Text *sources, int count)
 {
     for (int i = 0; sources && i < count; i++) text_free(&sources[i]);

@@ -147,6 +147,7 @@ struct Value {
     Feed feed;              /* graph inputs */
     uint32_t state;         /* state pair index + 1 when it is a pair's input or output */
     uint32_t proof;         /* chain behind its dims, for --why */
+    Dim each;               /* what every element is, see uniform.c; 0: not known */
     uint32_t uses;          /* count of node inputs (and graph outputs) that name it */
 };
 
@@ -290,6 +291,9 @@ struct OpRow {
     /* Rows that look up a table: the input that is the table (rows along axis 0), and in *index the input that holds the
      * row numbers, or -1 when they are the positions of the tokens. -1: no table. */
     int (*lookup)(Compilation *c, const Node *n, int *index);
+    /* 1 + the input, integers that are lengths of sequences, of which the kernels take the dim where it is known to be one for all
+     * (uniform_length): nothing has to compute the input then. 0: none. */
+    int length_input;
     /* Rows that can keep to a length of each row of the batch: NULL, or why this node cannot. */
     const char *(*row_lengths)(Compilation *c, const Node *n);
     const char *note;     /* for --ops: what of the operator is refused; NULL: nothing */
@@ -437,6 +441,7 @@ void kernel_key(Kernel *k, DType t);
 void kernel_bytes(Kernel *k, int64_t fixed, int64_t per_row); /* traffic, when not the sum of the operands */
 void kernel_label(Kernel *k, const char *label);              /* default: the node's name */
 void kernel_condition(Kernel *k, int block);                  /* the launch gets the handle of that block's condition, gp_condition */
+void kernel_shared(Kernel *k, int64_t bytes);                /* of SHARED_MORE; codegen_shared_limit bounds it */
 void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, int block);
 /* Grid for n elements at `block` threads with grid-stride loops: at most 4 blocks for each of 132 SMs. */
 int64_t grid_for(int64_t elements, int block);
@@ -456,6 +461,7 @@ typedef struct Access { uint32_t buffer; int mode; int64_t offset, bytes; } Acce
 typedef struct Launch {
     uint32_t kernel;       /* in c->kernels */
     int64_t grid[3];
+    int64_t shared;        /* bytes of shared memory besides what the kernel declares */
     int arg_count, access_count;
     LaunchArg *args;
     Access *accesses;
@@ -533,6 +539,9 @@ bool pass_import(Compilation *c);    /* onnx bytes -> graph */
 bool pass_infer(Compilation *c);
 /* For a graph with faulty nodes (not GOOD, by index): also finds the faults of those that do not depend on them. */
 void infer_survey(Compilation *c, const bool *good);
+/* passes/uniform.c. Sets Value.each, before it is read. Whether node N takes its input INPUT as one dim. */
+void find_uniform(Compilation *c);
+bool uniform_length(Compilation *c, const Node *n, int input);
 bool pass_classify(Compilation *c);
 bool pass_signature(Compilation *c);
 bool pass_fuse(Compilation *c);
@@ -558,6 +567,9 @@ typedef struct ModuleCode { const char *target; int module; const void *bytes; u
 /* Compiles all kernels for the named targets; modules in deterministic order. */
 bool codegen_compile(Compilation *c, const char *targets, ModuleCode **out, int *count, int *module_of_kernel);
 const char *codegen_default_targets(void);
+/* Shared memory, in bytes, that a block may have on all the devices that TARGETS (NULL: the default) name: what a kernel declares and
+ * kernel_shared together; 0 where code that must run on any device is among them, or one without copies in the background. */
+int64_t codegen_shared_limit(Compilation *c, const char *targets);
 /* NULL when graphs of all these targets may have conditional nodes; else the first that may not, and why. */
 const char *codegen_without_conditions(Compilation *c, const char *targets);
 

@@ -16,7 +16,7 @@ struct Kernel {
     int operand_count;
     Operand operands[MAX_OPERANDS];
     const char *label;
-    int64_t bytes_fixed, bytes_row;
+    int64_t bytes_fixed, bytes_row, shared;
     bool bytes_given;
     int condition; /* block whose condition it sets; -1 none */
 };
@@ -167,6 +167,8 @@ void kernel_dim(Kernel *k, const char *name, Dim d) { macro(k, name, "", lower_c
 void kernel_text(Kernel *k, const char *name, const char *text) { macro(k, name, "", text); }
 void kernel_label(Kernel *k, const char *label) { k->label = label; }
 
+void kernel_shared(Kernel *k, int64_t bytes) { k->shared = bytes; }
+
 void kernel_condition(Kernel *k, int block) { k->condition = block; }
 
 void kernel_key(Kernel *k, DType t)
@@ -286,9 +288,10 @@ static void parameters(Kernel *k, uint64_t slots)
     if (!words) text_add(&k->macros, "void");
     text_add(&k->macros, "\n#define KERNEL_UNPACK %s\n", unpack.data ? unpack.data : "");
     text_free(&unpack);
-    text_add(&k->macros, "#define EXTENTS GP_WAIT ");
+    text_add(&k->macros, "#define LOAD_WORDS ");
     for (int s = 0; s < 64; s++)
         if (slots >> s & 1) text_add(&k->macros, "const idx e%d = E[%d]; ", s, s);
+    text_add(&k->macros, "\n#define EXTENTS GP_WAIT LOAD_WORDS ");
     if (k->l->guarded) text_add(&k->macros, "if (gp_iteration >= GP_TRIP) return;");
     text_add(&k->macros, "\n");
 }
@@ -369,6 +372,7 @@ void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, in
     launch->grid[0] = grid_x;
     launch->grid[1] = grid_y;
     launch->grid[2] = grid_z;
+    launch->shared = k->shared;
     launch->label = k->label;
     launch->bytes_fixed = k->bytes_fixed;
     launch->bytes_row = k->bytes_row;

@@ -12,7 +12,7 @@ static uint64_t place(const Emitter *e, uint32_t buffer, int64_t offset) { retur
 static void emit_launch(Emitter *e, const Launch *launch)
 {
     plan_launch_record r = { .kernel = launch->kernel - 1, .grid_x = (uint32_t)launch->grid[0], .grid_y = (uint32_t)launch->grid[1],
-                             .grid_z = (uint32_t)launch->grid[2], .label = plan_writer_string(e->w, launch->label),
+                             .grid_z = (uint32_t)launch->grid[2], .shared = (uint32_t)launch->shared, .label = plan_writer_string(e->w, launch->label),
                              .arg = plan_writer_count(e->w, PLAN_SECTION_ARGS), .arg_count = (uint32_t)launch->arg_count,
                              .access = plan_writer_count(e->w, PLAN_SECTION_ACCESSES), .access_count = (uint32_t)launch->access_count,
                              .bytes_fixed = (uint64_t)launch->bytes_fixed, .bytes_row = (uint64_t)launch->bytes_row };

@@ -35,7 +35,7 @@ static void mark_needed(Compilation *c)
         n->dead = !needs_launch(c, n) && !(opens(n) && c->loops[n->loop].needed);
         if (n->loop && !n->dead) c->loops[n->loop].needed = true;
         for (int k = 0; k < n->input_count && !n->dead; k++)
-            if (n->inputs[k]) g->values[n->inputs[k]].uses++;
+            if (n->inputs[k] && !uniform_length(c, n, k)) g->values[n->inputs[k]].uses++;
     }
 }
 
@@ -292,6 +292,7 @@ static void fuse_rows(Compilation *c)
 bool pass_fuse(Compilation *c)
 {
     int *leaves = NEW_ARRAY(c, int, c->graph.node_count + 1), *members = NEW_ARRAY(c, int, c->graph.node_count + 1);
+    find_uniform(c);
     mark_needed(c);
     for (uint32_t i = 1; i <= c->graph.node_count; i++)
         if (!c->graph.nodes[i].dead && fuse_pointwise(&c->graph.nodes[i])) fuse_node(c, i, leaves, members);

@@ -95,7 +95,8 @@ static void show_launch(const plan_view *v, const plan_signature_record *s, uint
     else if (l->grid_y > 1) (void)snprintf(grid, sizeof grid, "%" PRIu32 ",%" PRIu32, l->grid_x, l->grid_y);
     else (void)snprintf(grid, sizeof grid, "%" PRIu32, l->grid_x);
     size_t used = strlen(grid);
-    (void)snprintf(grid + used, sizeof grid - used, " x %" PRIu32, v->kernels[l->kernel].block);
+    used += (size_t)snprintf(grid + used, sizeof grid - used, " x %" PRIu32, v->kernels[l->kernel].block);
+    if (l->shared) (void)snprintf(grid + used, sizeof grid - used, " + %" PRIu32, l->shared);
     int length = snprintf(bytes, sizeof bytes, "%" PRIu64, l->bytes_fixed);
     if (l->bytes_row) (void)snprintf(bytes + length, sizeof bytes - (size_t)length, " + %" PRIu64 "/row", l->bytes_row);
     fprintf(out, "  %5" PRIu32 "  %-*s  %-14s  %-22s  %s", k, width, plan_view_string(v, v->kernels[l->kernel].name), grid,

@@ -51,6 +51,19 @@ def sizes(dtype):
         yield g.output(gated(g, kind, 96, 6433))
 
 
+def rings(dtype):
+    """Slices through shared memory, as a tuning file asks for by the keys that gemv.c has."""
+    for kind in ("nbits32", "nbits32z"):
+        for k, blocks in ((256, 1), (320, 1), (896, 1), (1536, 5), (5376, 1)):
+            zeros = int(kind.endswith("z"))
+            g = row("ring_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": int(not zeros or k % 256 == 0)})
+            g.tuning = "gemv_ring/tiles=%dx1,k=%d,zeros=%d,%s %d" % (143, k, zeros, dtype, blocks)
+            yield g.output(product(g, kind, "x", k, 2250), product(g, kind, "x", k, 17))
+        g = row("ring_gated_%s" % kind, dtype, 512, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = "gemv_ring/tiles=%dx2,k=512,zeros=%d,%s 1" % (407, int(kind.endswith("z")), dtype)
+        yield g.output(gated(g, kind, 512, 6433), product(g, kind, "x", 512, 100))
+
+
 def kinds_of(dtype):
     """What is joined does not depend on the type: each kind of matrix with one of them."""
     return ("plain",) if dtype == "f16" else ("nbits32z",)
@@ -172,6 +185,7 @@ def epilogues(dtype):
 def cases():
     for dtype in ("f16", "bf16"):
         yield from sizes(dtype)
+        yield from rings(dtype)
         yield from groups(dtype)
         yield from epilogues(dtype)
     g = row("wide_type", "f32", 96, {"gemv": 0})

@@ -46,6 +46,7 @@ class Case:
     OUTPUTS: list of names, "" for an absent one. EXPECTED: arrays for the outputs that are named, or None: computed.
     TAIL: more nodes, (op, inputs, output, attributes) each, behind the one whose output then is `first`; they read
     constants as const_<index of the input>, and these stand behind the node's own inputs (OWN of them).
+    TUNING: a line for gcc-plan --tuning.
     CHECK: (output index, slice) pairs say that only this part of an output is defined. OUTPUT_TYPES: of outputs whose type is
     not that of the oracle's."""
 
@@ -59,6 +60,7 @@ class Case:
         self.check = check or {}
         self.tail, self.own = tail, own
         self.kernels = {}
+        self.tuning = None
 
     def settle(self, expected):
         """The oracle's outputs, with what it leaves undefined."""
@@ -212,6 +214,9 @@ def save(case, folder):
             out.write("kernel %s %d\n" % (kernel, count))
         for index, text in case.check.items():
             out.write("check %d %s\n" % (index, text))
+    if case.tuning:
+        with open(os.path.join(folder, "tuning.txt"), "w", encoding="ascii") as out:
+            out.write(case.tuning + "\n")
     return source
 
 

@@ -57,16 +57,18 @@ def compile_model(arguments, folder):
     target = "host" if arguments.target == "host" else os.environ.get("GCC_PLAN_CUDA", "sm_90a")
     command = [os.path.join(arguments.build, "gcc-plan"), os.path.join(folder, "model.onnx"), "-o", os.path.join(folder, "model.plan"),
                "--target=" + target, "--quiet", "--threads=1"] + arguments.option
+    if os.path.exists(os.path.join(folder, "tuning.txt")):
+        command.append("--tuning=" + os.path.join(folder, "tuning.txt"))
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return None if result.returncode == 0 else "gcc-plan: " + (result.stderr + result.stdout).strip()[:1000]
 
 
 def kernels_of(arguments, plan):
-    """Launches of signature main by kernel, and all of them as "launches"."""
+    """Launches of signature main by kernel, all of them as "launches", and those with shared memory of their own choice as "shared"."""
     text = subprocess.run([os.path.join(arguments.build, "plan-inspect"), plan], capture_output=True, text=True, check=True).stdout
     part = text.split("\nmain ", 1)[1].split("\n\n")[0]
     names = re.findall(r"^ +\d+  (\w+)_\d+ ", part, re.M)
-    return collections.Counter(names + ["launches"] * len(names))
+    return collections.Counter(names + ["launches"] * len(names) + ["shared"] * len(re.findall(r" x \d+ \+ \d+ ", part)))
 
 
 def wrong_kernels(arguments, folder):

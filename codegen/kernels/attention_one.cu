@@ -12,7 +12,9 @@
  *   HALF            rotated pairs, 0 none; COS SIN; POSITIONS, INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
  *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
- *   STAGES          tiles of keys in shared memory: 2 where the next is fetched meanwhile */
+ *   STAGES          tiles of keys in shared memory: 2 where the next is fetched meanwhile
+ *   EARLY           the length is a word that only the end of a step writes, and so are the old rows: both are read before the kernel
+ *                   waits for those before it; TURN_EARLY: so is the turn of that length, from tables that are constants */
 #define WARPS (GROUP * SUB)
 #define THREADS (32 * WARPS)
 #define KEYS (32 * SUB)
@@ -40,31 +42,57 @@
         } \
         COPY_END(); \
     } while (0)
+/* The new row: a warp a head. */
+#define LOAD_MINE \
+    UNROLL \
+    for (int i = 0; i < EACH; i++) { \
+        const int item = WARP + i * WARPS; \
+        const int h = item < GROUP ? head * GROUP + item : head; \
+        UNROLL \
+        for (int j = 0; j < MINE; j++) { \
+            const int d = LANE + 32 * j; \
+            mine[i][j] = item < GROUP ? (float)Q_LD(Q_AT(batch, h, 0, d)) : item == GROUP ? (float)KN_LD(KN_AT(batch, h, 0, d)) : (float)VN_LD(VN_AT(batch, h, 0, d)); \
+        } \
+    }
+/* A position without a row in the tables: not rotated. */
+#define LOAD_TURN(at) \
+    const idx position = (at); \
+    const int inside = position >= 0 && position < COS_D0; \
+    float cosine[TURNS], sine[TURNS]; \
+    UNROLL \
+    for (int turn = 0; turn < TURNS; turn++) { \
+        const int i = MIN(LANE + 32 * turn, HALF - 1); \
+        cosine[turn] = inside ? (float)COS_LD(COS_AT(position, i)) : 1.0f; \
+        sine[turn] = inside ? (float)SIN_LD(SIN_AT(position, i)) : 0.0f; \
+    }
+#if EARLY
+#define BEGIN LOAD_WORDS
+#define LATE_WAIT GP_WAIT
+#else
+#define BEGIN EXTENTS
+#define LATE_WAIT
+#endif
 #define TILE_OF(chunk) (tiles + (STAGES > 1 && ((chunk) / SPLITS & 1) ? 2 * KEYS * STEP : 0))
 KERNEL(KERNEL_BLOCK)
 {
-    EXTENTS
+    BEGIN
     SHARED(float, query, GROUP * D);
     SHARED(float, fresh, 2 * D); /* the new key and value */
     SHARED(gp_u32, tiles, STAGES * 2 * KEYS * STEP);
     SHARED(float, shares, THREADS); /* by warp, of its keys */
     SHARED(int, order, 1);
     const int split = BID_X, head = BID_Y, batch = BID_Z;
-    if (batch >= Q_D0) return;
+    if (batch >= Q_D0) {
+        LATE_WAIT
+        return;
+    }
 
     /* What is read here comes in few round trips: first the length and the new row, then, at once, all that the length places. */
     const idx length = (idx)LEN_LD(LEN_OFF + batch * LEN_S0);
     float mine[EACH][MINE];
-    UNROLL
-    for (int i = 0; i < EACH; i++) {
-        const int item = WARP + i * WARPS;
-        const int h = item < GROUP ? head * GROUP + item : head;
-        UNROLL
-        for (int j = 0; j < MINE; j++) {
-            const int d = LANE + 32 * j;
-            mine[i][j] = item < GROUP ? (float)Q_LD(Q_AT(batch, h, 0, d)) : item == GROUP ? (float)KN_LD(KN_AT(batch, h, 0, d)) : (float)VN_LD(VN_AT(batch, h, 0, d));
-        }
-    }
+#if !EARLY
+    LOAD_MINE
+#endif
     const int past = (int)MAX(MIN(length, (idx)(CAPACITY) - 1), 0), last = past + 1;
 #if WINDOW > 0
     const int begin = MAX(last - WINDOW, 0);
@@ -72,25 +100,27 @@ KERNEL(KERNEL_BLOCK)
     const int begin = 0;
 #endif
     const int chunks = (last - begin + KEYS - 1) / KEYS, active = MIN(chunks, SPLITS);
-    if (split >= active) return;
+    if (split >= active) {
+        LATE_WAIT
+        return;
+    }
     const int newest = chunks - 1, place = (past - begin) % KEYS; /* the chunk with the new row, and its row there */
     const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     LOAD_KEYS(split);
-#if HALF
-#if POSITIONS
-    const idx position = (idx)POS_LD(POS_AT(batch, 0));
-#else
-    const idx position = past;
+#if HALF && TURN_EARLY
+    LOAD_TURN(past)
 #endif
-    const int inside = position >= 0 && position < COS_D0; /* a position without a row in the tables: not rotated */
-    float cosine[TURNS], sine[TURNS];
-    UNROLL
-    for (int turn = 0; turn < TURNS; turn++) {
-        const int i = MIN(LANE + 32 * turn, HALF - 1);
-        cosine[turn] = inside ? (float)COS_LD(COS_AT(position, i)) : 1.0f;
-        sine[turn] = inside ? (float)SIN_LD(SIN_AT(position, i)) : 0.0f;
-    }
+    LATE_WAIT
+#if EARLY
+    LOAD_MINE
+#endif
+#if HALF && !TURN_EARLY
+#if POSITIONS
+    LOAD_TURN((idx)POS_LD(POS_AT(batch, 0)))
+#else
+    LOAD_TURN(past)
+#endif
 #endif
 
     /* ---- the new row: a warp a head */

@@ -2,8 +2,10 @@
  *
  * Work is cut into units of PARTS tiles of 16 matrix rows: PARTS 2 takes the same rows of two matrices, whose results one
  * expression joins (a gate and what it gates). A block makes units BID_X, BID_X + GRID_X ...; its KS warps share each row
- * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp holds DEPTH slices, the first
- * ones loaded before the kernel waits for those before it: matrices and SCALE are constants.
+ * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp has DEPTH slices on their way, the first
+ * ones asked for before the kernel waits for those before it: matrices and SCALE are constants. They come into registers or, with
+ * RING (4 bits, SLICE 256, GROUP 32, an even KG, ZERO_ROW a multiple of 4), into shared memory: what is on its way to registers is
+ * waited for all at once, however old, but a ring keeps on loading.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
  *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
@@ -29,15 +31,17 @@
 #define ITEMS (UNITS_EACH * PARTS * NS)
 #define PAIRED (GROUP == 32 && KG % 2 == 0) /* the scales of two neighbouring groups are one aligned word */
 #define ALIGNED (GROUP == 32) /* their zeros are one byte */
+#define HELD (RING ? 1 : DEPTH) /* slices in registers */
+#define AT(d) (RING ? 0 : (d))
 KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 {
 #if TENSOR
     const int g = LANE >> 2, t = LANE & 3;
-    gp_u32 held[DEPTH][RUNS][4];
+    gp_u32 held[HELD][RUNS][4];
     /* Of the tile that is being loaded: rows g and g + 8. */
     const unsigned char *from[2] = {0, 0};
 #if BITS == 4
-    gp_u32 scales[DEPTH][2][2 - PAIRED], zeros[DEPTH][2][2 - ALIGNED]; /* as loaded: taking them apart here would wait for them */
+    gp_u32 scales[HELD][2][2 - PAIRED], zeros[HELD][2][2 - ALIGNED]; /* as loaded: taking them apart here would wait for them */
     const X_T *scales_from[2] = {0, 0};
     const unsigned char *zeros_from[2] = {0, 0};
 #define SET_SCALES(half, row) (scales_from[half] = s + (gp_u64)(row) * KG, zeros_from[half] = ZEROS ? z + (gp_u64)(row) * ZERO_ROW : 0)
@@ -74,13 +78,56 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define RUN_IN(slice, h) (K % SLICE == 0 || (slice) * SLICE + (h) * 32 + 8 * t < K)
 #define ROW_AT(row) ((gp_u64)(row) * (STRIDE * 2))
 #endif
-    /* With 4 bits without a branch where the work divides evenly; behind the last unit that one is read again. (Measured: so it is
+#if RING
+    /* What a lane copies it reads back itself, runs and scales; the zeros of a row are one word for its four lanes. */
+#define RUN_WORDS (RUNS * 128)
+#define SLOT_WORDS (RUN_WORDS + 64 + (ZEROS ? 16 : 0))
+    SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
+    gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS);
+#define FETCH(d, slice) \
+    do { \
+        gp_u32 *const slot = slots + (d) * SLOT_WORDS; \
+        UNROLL \
+        for (int run = 0; run < RUNS; run++) \
+            COPY16(slot + run * 128 + LANE * 4, from[run & 1] + RUN_AT(slice, run >> 1), RUN_IN(slice, run >> 1)); \
+        UNROLL \
+        for (int half = 0; half < 2; half++) \
+            COPY4(slot + RUN_WORDS + half * 32 + LANE, scales_from[half] + GROUP_OF(slice), K % SLICE == 0 || GROUP_OF(slice) < KB); \
+        if (ZEROS && t < 2) COPY4(slot + RUN_WORDS + 64 + t * 8 + g, (t ? zeros_from[1] : zeros_from[0]) + (slice) * 4, 1); \
+    } while (0)
+#define ARRIVED(d) \
+    do { \
+        const gp_u32 *const slot = slots + (d) * SLOT_WORDS; \
+        COPY_WAIT(DEPTH - 1); \
+        if (ZEROS) SYNC_WARP(); \
+        UNROLL \
+        for (int run = 0; run < RUNS; run++) LD_SHARED(slot + run * 128 + LANE * 4, held[0][run]); \
+        UNROLL \
+        for (int half = 0; half < 2; half++) { \
+            scales[0][half][0] = slot[RUN_WORDS + half * 32 + LANE]; \
+            if (ZEROS) zeros[0][half][0] = slot[RUN_WORDS + 64 + half * 8 + g] >> (8 * t); \
+        } \
+        if (ZEROS) SYNC_WARP(); \
+    } while (0)
+#else
+#define FETCH(d, slice) \
+    do { \
+        UNROLL \
+        for (int run = 0; run < RUNS; run++) { \
+            if (RUN_IN(slice, run >> 1)) LD_CONSTANT(from[run & 1] + RUN_AT(slice, run >> 1), held[d][run]); \
+            else held[d][run][0] = held[d][run][1] = held[d][run][2] = held[d][run][3] = 0u; \
+        } \
+        LOAD_SCALES(d, slice); \
+    } while (0)
+#define ARRIVED(d) ((void)0)
+#endif
+    /* With 4 bits in registers without a branch where the work divides evenly; behind the last unit that one is read again. (Measured: so it is
      * faster, and not with 16.) The next slice of the warp's sequence into place d of what it holds; the three variables count. */
     int load_unit = BID_X, load_part = 0, load_slice = 0;
 #define LOAD(d) \
     do { \
         const int slice = WARP + load_slice * KS; \
-        if (load_slice == 0 && (BITS == 4 || load_unit < UNITS)) { \
+        if (load_slice == 0 && ((BITS == 4 && !RING) || load_unit < UNITS)) { \
             const int u = MIN(load_unit, UNITS - 1); \
             const unsigned char *w; \
             int n, last; \
@@ -90,18 +137,12 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             from[0] = w + ROW_AT(row), from[1] = w + ROW_AT(row8); \
             SET_SCALES(0, row), SET_SCALES(1, row8); \
         } \
-        if ((BITS == 4 || load_unit < UNITS) && (SLICES % KS == 0 || slice < SLICES)) { \
-            UNROLL \
-            for (int run = 0; run < RUNS; run++) { \
-                if (RUN_IN(slice, run >> 1)) LD_CONSTANT(from[run & 1] + RUN_AT(slice, run >> 1), held[d][run]); \
-                else held[d][run][0] = held[d][run][1] = held[d][run][2] = held[d][run][3] = 0u; \
-            } \
-            LOAD_SCALES(d, slice); \
-        } \
+        if (((BITS == 4 && !RING) || load_unit < UNITS) && (SLICES % KS == 0 || slice < SLICES)) FETCH(d, slice); \
         if (++load_slice == NS) { \
             load_slice = 0; \
             if (++load_part == PARTS) load_part = 0, load_unit += GRID_X; \
         } \
+        if (RING) COPY_END(); \
     } while (0)
     UNROLL
     for (int d = 0; d < DEPTH; d++) LOAD(d);
@@ -218,9 +259,10 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     float sum0 = 0.0f, sum8 = 0.0f; /* rows g and g + 8 */
     UNROLL_BY(1)
     for (int item = 0; item < ITEMS && unit < UNITS; item += DEPTH) {
-        UNROLL
+        UNROLL_BY((RING ? 1 : DEPTH))
         for (int d = 0; d < DEPTH; d++) {
             const int slice = WARP + slice_of * KS;
+            ARRIVED(d);
             if (unit < UNITS && slice < SLICES) {
                 float even[4] = {0.0f, 0.0f, 0.0f, 0.0f}, odd[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #if BITS == 4
@@ -231,8 +273,8 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                     for (int i = 0; i < 4; i++) {
                         gp_u32 a[8], b[4];
                         LD_SHARED(share + 4 * i, b);
-                        GP_PASTE(NIBBLES_, TYPE)(held[d][2 * h][i], a[0], a[2], a[4], a[6]);
-                        GP_PASTE(NIBBLES_, TYPE)(held[d][2 * h + 1][i], a[1], a[3], a[5], a[7]);
+                        GP_PASTE(NIBBLES_, TYPE)(held[AT(d)][2 * h][i], a[0], a[2], a[4], a[6]);
+                        GP_PASTE(NIBBLES_, TYPE)(held[AT(d)][2 * h + 1][i], a[1], a[3], a[5], a[7]);
                         GP_PASTE(MMA_, TYPE)(even, a, b);
                         GP_PASTE(MMA_, TYPE)(odd, a + 4, b + 2);
                     }
@@ -244,12 +286,12 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                     const int half = j >> 1, next = j & 1;
                     float taken = magic[at + next];
 #if ZEROS && ALIGNED
-                    taken = FMAF((float)(zeros[d][half][0] >> (4 * next) & 15u), total[at + next], taken);
+                    taken = FMAF((float)(zeros[AT(d)][half][0] >> (4 * next) & 15u), total[at + next], taken);
 #elif ZEROS
                     const int place = (next ? NEXT_OF(group) : group) * 32 / GROUP % 2 * 4;
-                    taken = FMAF((float)(zeros[d][half][next] >> place & 15u), total[at + next], taken);
+                    taken = FMAF((float)(zeros[AT(d)][half][next] >> place & 15u), total[at + next], taken);
 #endif
-                    const gp_u32 scale = PAIRED ? scales[d][half][0] >> (16 * next) : scales[d][half][(1 - PAIRED) * next];
+                    const gp_u32 scale = PAIRED ? scales[AT(d)][half][0] >> (16 * next) : scales[AT(d)][half][(1 - PAIRED) * next];
                     const float product = (even[j] + odd[j] - taken) * GP_PASTE(GP_OF_, TYPE)((gp_u16)(scale & 0xffffu));
                     if (half) sum8 += product;
                     else sum0 += product;
@@ -259,7 +301,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 for (int h = 0; h < 2; h++) {
                     gp_u32 b[4];
                     LD_SHARED(line + (slice * SLICE + h * 32 + 8 * t) / 2, b);
-                    const gp_u32 *low = held[d][2 * h], *high = held[d][2 * h + 1];
+                    const gp_u32 *low = held[AT(d)][2 * h], *high = held[AT(d)][2 * h + 1];
                     const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
                     GP_PASTE(MMA_, TYPE)(even, first, b);
                     GP_PASTE(MMA_, TYPE)(odd, second, b + 2);
@@ -270,6 +312,8 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             }
 #if ITEMS > DEPTH
             LOAD(d);
+#elif RING
+            COPY_END(); /* ARRIVED counts groups */
 #endif
             if (++slice_of == NS && unit < UNITS) {
                 slice_of = 0;

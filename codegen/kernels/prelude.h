@@ -36,9 +36,12 @@ typedef unsigned long long gp_u64;
 #define GRID_Y ((int)gridDim.y)
 #define GRID_Z ((int)gridDim.z)
 #define SHARED(type, name, count) __shared__ __align__(16) type name[count]
+/* One array more, once in a kernel: its launch says the size (kernel_shared), so that a block may have more than 48 KB. */
+#define SHARED_MORE(type, name, count) extern __shared__ __align__(16) type name[]
 #define SYNC() __syncthreads()
 /* Code for sm_90 and later lets the kernels after it be put in place, then waits for those before it. Until it has waited,
- * a kernel touches nothing but constants; all blocks of all kernels wait, so that a kernel's end implies all before it. */
+ * a kernel touches nothing but constants, and what only the end of a step writes; all blocks of all kernels wait, so that a kernel's
+ * end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
 #if __CUDA_ARCH__ >= 900
 #define GP_WAIT asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #else
@@ -54,9 +57,8 @@ typedef unsigned long long gp_u64;
 #define TICKET(p) gp_ticket((unsigned int *)(p))
 FN unsigned int gp_ticket(unsigned int *p)
 {
-    __threadfence();
-    const unsigned int ticket = atomicAdd(p, 1u);
-    __threadfence();
+    unsigned int ticket;
+    asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(p) : "memory");
     return ticket;
 }
 
@@ -142,8 +144,10 @@ FN gp_u16 gp_to_f16(float v)
     void KERNEL_NAME(const plan_host_index *gp_index, const unsigned long long *gp_args) \
     { \
         const int gp_end = gp_index->first_thread + gp_index->thread_count; \
-        for (int gp_thread = gp_index->first_thread; gp_thread < gp_end; gp_thread++) \
+        for (int gp_thread = gp_index->first_thread; gp_thread < gp_end; gp_thread++) { \
+            GP_COPIES_NONE(); \
             GP_BODY(gp_index, gp_thread, KERNEL_UNPACK); \
+        } \
     }
 #define TID gp_thread
 #define BID_X (gp_index->block_x)
@@ -152,12 +156,16 @@ FN gp_u16 gp_to_f16(float v)
 #define GRID_X (gp_index->grid_x)
 #define GRID_Y (gp_index->grid_y)
 #define GRID_Z (gp_index->grid_z)
+#ifndef GP_EMULATE
+#define GP_COPIES_NONE() ((void)0)
+#endif
 #define TICKET(p) __atomic_fetch_add((unsigned int *)(p), 1u, __ATOMIC_ACQ_REL)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
 #define PREFETCH(pointer) ((void)0)
 #define CONDITION_SET(handle, value) (*(gp_u32 *)(handle) = (gp_u32)(value))
 #define SHARED(type, name, count) static _Thread_local __attribute__((aligned(16))) type name[count]
+#define SHARED_MORE(type, name, count) SHARED(type, name, count)
 
 __attribute__((visibility("default"))) const plan_host_services *plan_host;
 
@@ -678,17 +686,27 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
 #define NIBBLE_HIGH_F16 64.0f
 #define NIBBLE_LOW_BF16 128.0f
 #define NIBBLE_HIGH_BF16 128.0f
+/* (v & mask) | magic: on a GPU in one instruction, which the compiler does not find, since only one constant fits into it. */
+#if ON_GPU
+#define GP_MASKED(out, v, mask, magic) asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(out) : "r"(v), "n"(mask), "r"(magic))
+#else
+#define GP_MASKED(out, v, mask, magic) ((void)((out) = ((v) & (mask)) | (magic)))
+#endif
 #define NIBBLES_F16(word, p0, p1, p2, p3) \
     do { \
         const gp_u32 gp_w = (word), gp_v = gp_w >> 8; \
-        (p0) = (gp_w & 0x000f000fu) | 0x64006400u, (p1) = (gp_w & 0x00f000f0u) | 0x54005400u; \
-        (p2) = (gp_v & 0x000f000fu) | 0x64006400u, (p3) = (gp_v & 0x00f000f0u) | 0x54005400u; \
+        GP_MASKED(p0, gp_w, 0x000f000f, 0x64006400u); \
+        GP_MASKED(p1, gp_w, 0x00f000f0, 0x54005400u); \
+        GP_MASKED(p2, gp_v, 0x000f000f, 0x64006400u); \
+        GP_MASKED(p3, gp_v, 0x00f000f0, 0x54005400u); \
     } while (0)
 #define NIBBLES_BF16(word, p0, p1, p2, p3) \
     do { \
         const gp_u32 gp_w = (word); \
-        (p0) = (gp_w & 0x000f000fu) | 0x43004300u, (p1) = (gp_w >> 4 & 0x000f000fu) | 0x43004300u; \
-        (p2) = (gp_w >> 8 & 0x000f000fu) | 0x43004300u, (p3) = (gp_w >> 12 & 0x000f000fu) | 0x43004300u; \
+        GP_MASKED(p0, gp_w, 0x000f000f, 0x43004300u); \
+        GP_MASKED(p1, gp_w >> 4, 0x000f000f, 0x43004300u); \
+        GP_MASKED(p2, gp_w >> 8, 0x000f000f, 0x43004300u); \
+        GP_MASKED(p3, gp_w >> 12, 0x000f000f, 0x43004300u); \
     } while (0)
 /* Sixteen bytes, aligned to them, to out[4]: of a constant, in place in the text (before EXTENTS, say); of shared memory. The same
  * for a word, two bytes and one of a constant: to an unsigned int. */
@@ -825,7 +843,7 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 /* The pair of halves in a word as two floats. */
 #define GP_PAIR_F16(word, v) ((v)[0] = gp_from_f16((gp_u16)((word) & 0xffffu)), (v)[1] = gp_from_f16((gp_u16)((word) >> 16)))
 #define GP_PAIR_BF16(word, v) ((v)[0] = gp_float_of((word) << 16), (v)[1] = gp_float_of((word) & 0xffff0000u))
-/* COPY16: 16 aligned bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. The copies
+/* COPY16, COPY4: aligned bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. The copies
  * since the last COPY_END are a group; COPY_WAIT(n): but for the last n groups all have arrived, this thread's. SYNC_WARP: as SYNC, of a
  * warp. */
 #if ON_GPU
@@ -834,21 +852,50 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 #define COPY16(to, from, wanted) \
     asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, p; }" \
                  : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)) : "memory")
+#define COPY4(to, from, wanted) \
+    asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.ca.shared.global [%0], [%1], 4, p; }" \
+                 : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)) : "memory")
 #define COPY_END() asm volatile("cp.async.commit_group;" : : : "memory")
 #define COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
 #else
 #define COPY16(to, from, wanted) ((void)(*(uint4 *)(to) = (wanted) ? *(const uint4 *)(from) : make_uint4(0, 0, 0, 0)))
+#define COPY4(to, from, wanted) ((void)(*(gp_u32 *)(to) = (wanted) ? *(const gp_u32 *)(from) : 0u))
 #define COPY_END() ((void)0)
 #define COPY_WAIT(n) ((void)0)
 #endif
 #else
 #define SYNC_WARP() do { GP_FENCE(); plan_host->warp_sum(0.0f); GP_FENCE(); } while (0)
-#define COPY16(to, from, wanted) gp_copy16((to), (from), (wanted) ? 16 : 0)
+#define COPY16(to, from, wanted) gp_copy(TID, (to), (from), 16, (wanted) ? 16 : 0)
+#define COPY4(to, from, wanted) gp_copy(TID, (to), (from), 4, (wanted) ? 4 : 0)
+#ifdef GP_EMULATE /* as late as is allowed, and till then what is there is no number */
+typedef struct gp_copy_wanted { void *to; const void *from; int size, bytes, group; } gp_copy_wanted;
+static _Thread_local struct { int first, count, group; gp_copy_wanted list[512]; } gp_copies[1024];
+#define GP_COPIES_NONE() (gp_copies[gp_thread].first = gp_copies[gp_thread].count = 0)
+#define COPY_END() ((void)gp_copies[TID].group++)
+#define COPY_WAIT(n) gp_copies_until(TID, gp_copies[TID].group - (n))
+static void gp_copies_until(int thread, int group) /* those of groups before it */
+{
+    while (gp_copies[thread].first < gp_copies[thread].count && gp_copies[thread].list[gp_copies[thread].first].group - group < 0) {
+        const gp_copy_wanted *w = &gp_copies[thread].list[gp_copies[thread].first++];
+        __builtin_memset(w->to, 0, (unsigned)w->size);
+        if (w->bytes > 0) __builtin_memcpy(w->to, w->from, (unsigned)w->bytes);
+    }
+    if (gp_copies[thread].first == gp_copies[thread].count) gp_copies[thread].first = gp_copies[thread].count = 0;
+}
+static void gp_copy(int thread, void *to, const void *from, int size, int bytes)
+{
+    if (gp_copies[thread].count == 512) gp_copies_until(thread, gp_copies[thread].group + 1);
+    gp_copies[thread].list[gp_copies[thread].count++] = (gp_copy_wanted){to, from, size, bytes, gp_copies[thread].group};
+    __builtin_memset(to, 0xff, (unsigned)size);
+}
+#else
 #define COPY_END() ((void)0)
 #define COPY_WAIT(n) ((void)0)
-FN void gp_copy16(void *to, const void *from, int bytes)
+FN void gp_copy(int thread, void *to, const void *from, unsigned size, int bytes)
 {
-    __builtin_memset(to, 0, 16);
+    (void)thread;
+    __builtin_memset(to, 0, size);
     if (bytes > 0) __builtin_memcpy(to, from, (unsigned)bytes);
 }
+#endif
 #endif

@@ -61,7 +61,7 @@ FN gp_u32 gp_pack_bf16(float low, float high)
     return r;
 }
 #else
-#define COPY_PART(to, from, bytes) gp_copy16((to), (from), (int)(bytes))
+#define COPY_PART(to, from, bytes) gp_copy(TID, (to), (from), 16, (int)(bytes))
 #define LOAD_MATRICES(r, row) GP_LOAD_MATRICES(gp_x[1][2 * t] | (gp_u32)gp_x[1][2 * t + 1] << 16, r, row)
 #define LOAD_TRANSPOSED(r, row) GP_LOAD_MATRICES(gp_x[0][g] | (gp_u32)gp_x[2][g] << 16, r, row)
 #define GP_LOAD_MATRICES(words, r, row) \

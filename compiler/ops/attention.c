@@ -184,8 +184,7 @@ static void attention_lower(Lower *l, Node *n)
         a.mask = mask_view(c, &view, &a.q);
     }
     if (node_input(c, n, 6)) {
-        view = lower_input(l, n, 6);
-        a.length = batch_vector(c, &view);
+        attend_lengths(l, n, 6, &a);
         a.lengths = LENGTH_TOTAL;
     }
     a.past = lower_dim(l, z.past);
@@ -439,11 +438,13 @@ static const OpRow rows[] = {
     {.domain = "", .name = "Attention", .since = 23, .facts = OP_APPEND,
      .schema = "Q:T1, K:T1, V:T2, attn_mask:U?, past_key:T1?, past_value:T2? -> "
                "Y:T1, present_key:T1?, present_value:T2?, qk_matmul_output:T1? ; " ATTENTION_ATTRS,
-     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace, .row_lengths = attention_row_lengths},
+     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace, .length_input = 7,
+     .row_lengths = attention_row_lengths},
     {.domain = "", .name = "Attention", .since = 24, .facts = OP_APPEND,
      .schema = "Q:T1, K:T1, V:T2, attn_mask:U?, past_key:T1?, past_value:T2?, nonpad_kv_seqlen:i64? -> "
                "Y:T1, present_key:T1?, present_value:T2?, qk_matmul_output:T1? ; " ATTENTION_ATTRS,
-     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace, .row_lengths = attention_row_lengths},
+     .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace, .length_input = 7,
+     .row_lengths = attention_row_lengths},
     {.domain = "", .name = "RotaryEmbedding", .since = 23,
      .schema = "X:T, cos_cache:T, sin_cache:T, position_ids:i64? -> Y:T ; "
                "interleaved:int=0, num_heads:int=0, rotary_embedding_dim:int=0 | T=f32 f16 bf16",

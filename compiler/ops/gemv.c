@@ -7,6 +7,9 @@
 #include <string.h>
 
 enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 24 * 1024 };
+/* Of a ring: bytes of elements from which one is used; warps on a multiprocessor, its shared memory (what the runtime asks the driver for, see
+ * SHARED_CARVEOUT), and how much of it on its way is enough. (Figures of an H200.) */
+enum { RING_FROM = 6 << 20, RING_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
 
 typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
 
@@ -229,7 +232,7 @@ static int64_t set_units(Gemv *g, Kernel *k, int parts)
 
 /* ---- how the work is cut */
 
-typedef struct Cut { int64_t grid, warps, slices, depth, chunk; } Cut; /* slices: of each warp */
+typedef struct Cut { int64_t grid, warps, slices, depth, chunk, ring; } Cut; /* slices: of each warp; ring: bytes, 0 without */
 
 static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices)
 {
@@ -256,18 +259,80 @@ static Cut cut_work(int64_t units, int64_t slices)
     return best;
 }
 
+/* Bytes of a slice in a ring: of 16 rows 256 elements, 8 scales, 8 zeros. */
+static int64_t slot_bytes(const RowMatrix *m) { return TILE_ROWS * (m->zeros.buffer ? 148 : 144); }
+
+static Cut cut_ring(int64_t blocks, int64_t slices) { return cut_of(132 * blocks, RING_WARPS / blocks, slices); }
+
+/* How many blocks of a ring share a multiprocessor, so that the busiest has least to do; of equal ones those with most warps. */
+static int64_t ring_blocks(int64_t units, int64_t slices)
+{
+    int64_t best = 1, least = INT64_MAX, most = 0;
+    for (int64_t blocks = 1; blocks <= RING_WARPS / 4; blocks++) {
+        const Cut cut = cut_ring(blocks, slices);
+        const int64_t cost = cost_of(&cut, units), warps = cut.warps * blocks;
+        if (cost > least || (cost == least && warps <= most)) continue;
+        best = blocks;
+        least = cost;
+        most = warps;
+    }
+    return best;
+}
+
+/* The same where slices come through shared memory: of matrices that are read for long, when all that is copied is aligned; else 0. */
+static int64_t choose_ring(const Gemv *g, int64_t units, int parts, int64_t slices)
+{
+    static const int64_t candidates[] = {0, 1, 2, 3, 4, 5};
+    const RowMatrix *m = &g->members[0].m;
+    if (m->bits != 4 || m->group != 32 || m->k % 64 || (m->zeros.buffer && m->zero_row % 4)) return 0;
+    const int64_t standard = units * parts * TILE_ROWS * m->k / 2 < RING_FROM ? 0 : ring_blocks(units, slices);
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_ring/tiles=%lldx%d,k=%lld,zeros=%d,%s", (long long)units, parts, (long long)m->k,
+                                 m->zeros.buffer != 0, dtype_name(g->type));
+    return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), standard);
+}
+
+/* How the rest of shared memory is used: sums of tiles, then as many slices on their way as there is room for and use. ROW: bytes
+ * of the prepared row. False when there is no room for two. */
+static bool place_ring(Gemv *g, Cut *cut, int64_t row, int64_t tiles, int parts)
+{
+    Compilation *c = g->l->c;
+    const int64_t blocks = ceil_div(cut->grid, 132), slice = cut->warps * slot_bytes(&g->members[0].m), tile = cut->warps * TILE_ROWS * 4;
+    int64_t room = RING_SHARED / blocks - 1024, limit = codegen_shared_limit(c, c->options.targets);
+    if (limit < room) room = limit;
+    room -= row + 1024;
+    cut->chunk = 2;
+    while (cut->chunk < tiles && (cut->chunk + parts) * tile <= SUMS_BYTES && (cut->chunk + parts) * tile + 2 * slice <= room) cut->chunk += parts;
+    cut->depth = (room - cut->chunk * tile) / slice;
+    if (cut->depth > 4) cut->depth = 4;
+    if (cut->depth > tiles * cut->slices) cut->depth = tiles * cut->slices;
+    while (cut->depth > 2 && cut->depth * slice * blocks > RING_FLYING) cut->depth--;
+    cut->ring = cut->depth * slice;
+    return cut->depth >= 2 || cut->depth == tiles * cut->slices;
+}
+
+static void place_sums(Cut *cut, int64_t row, int64_t tiles, int parts, bool wide)
+{
+    const int64_t items = tiles * cut->slices, room = SHARED_BYTES - row, tile = cut->warps * TILE_ROWS * 4;
+    cut->depth = !wide && cut->warps <= 16 ? 4 : 2;
+    if (items <= 2 || (items <= 4 && !wide)) cut->depth = items; /* all at once */
+    cut->chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
+    if (cut->chunk < parts) cut->chunk = parts;
+    if (cut->chunk > tiles) cut->chunk = tiles;
+}
+
 static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
 {
     const RowMatrix *m = &g->members[0].m;
-    const int64_t span = m->bits != 4 ? 64 : m->k > 20 * 128 ? 256 : 128, slices = ceil_div(m->k, span), padded = slices * span;
-    Cut cut = cut_work(units, slices);
-    const int64_t each = ceil_div(units, cut.grid), items = each * parts * cut.slices;
-    cut.depth = span != 256 && cut.warps <= 16 ? 4 : 2;
-    if (items <= 2 || (items <= 4 && span != 256)) cut.depth = items; /* all at once */
-    const int64_t room = SHARED_BYTES - 2 * padded - padded / 4, tile = cut.warps * TILE_ROWS * 4;
-    cut.chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
-    if (cut.chunk < parts) cut.chunk = parts;
-    if (cut.chunk > each * parts) cut.chunk = each * parts;
+    int64_t span = 256, padded = ceil_div(m->k, span) * span;
+    const int64_t ring = choose_ring(g, units, parts, padded / span);
+    Cut cut = cut_ring(ring ? ring : 1, padded / span);
+    if (cut.grid > units) cut.grid = units;
+    if (!ring || !place_ring(g, &cut, 2 * padded + padded / 4, ceil_div(units, cut.grid) * parts, parts)) {
+        span = m->bits != 4 ? 64 : m->k > 20 * 128 ? 256 : 128;
+        padded = ceil_div(m->k, span) * span;
+        cut = cut_work(units, padded / span);
+        place_sums(&cut, 2 * padded + padded / 4, ceil_div(units, cut.grid) * parts, parts, span == 256);
+    }
     kernel_int(k, "K", m->k);
     kernel_int(k, "BITS", m->bits);
     kernel_int(k, "SLICE", span);
@@ -282,11 +347,13 @@ static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
     kernel_text(k, "TILE_DECLARE", m->bits == 4 ? "const X_T *s = 0; const unsigned char *z = 0; (void)s; (void)z;" : "");
     kernel_text(k, "COUNTER", "idx");
     kernel_int(k, "UNITS", units);
-    kernel_int(k, "UNITS_EACH", each);
+    kernel_int(k, "UNITS_EACH", ceil_div(units, cut.grid));
     kernel_int(k, "PARTS", parts);
     kernel_int(k, "KS", cut.warps);
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
+    kernel_int(k, "RING", cut.ring != 0);
+    kernel_shared(k, cut.ring);
     kernel_int(k, "CHUNK", cut.chunk);
     kernel_int(k, "RESIDENT", ceil_div(cut.grid, 132));
     kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));

@@ -237,7 +237,7 @@ static void prepare_rotary(Lower *l, Kernel *k, const Node *n)
 }
 
 /* Norm, rotation, append: one launch. The query is copied only when it changes; returns it as the attention sees it. */
-static View prepare(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const View *lengths)
+static View prepare(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
 {
     Compilation *c = lower_compilation(l);
     const bool changes = attr_int(n, "do_rotary") || node_input(c, n, GQ_Q_NORM);
@@ -257,7 +257,7 @@ static View prepare(Lower *l, const Node *n, const Sizes *z, const Parts *p, con
         kernel_inout(k, "KO", keys->present);
         kernel_inout(k, "VO", values->present);
     }
-    kernel_in(k, "LEN", *lengths);
+    attend_length_operand(k, a);
     kernel_int(k, "QHEADS", changes ? z->heads : 0);
     kernel_int(k, "KHEADS", p->append ? z->kv_heads : 0);
     kernel_int(k, "HEAD", p->head);
@@ -378,6 +378,27 @@ static void one_row_norms(Lower *l, Kernel *k, const Node *n)
     }
 }
 
+/* Whether the kernel may read the length and the old rows before it waits for those before it: the length is a word that the end of
+ * a step moves on, the rows are a state's, which this node alone writes. */
+static bool one_row_early(Lower *l, const Node *n, const Attend *a)
+{
+    Compilation *c = l->c;
+    if (!a->known || l->guarded || n->loop) return false;
+    if (!dim_is_const(c, a->known, NULL) && !dim_is_const(c, dim_sub(c, a->known, lower_dim(l, dim_symbol(c, c->position))), NULL)) return false;
+    for (int i = 0; i < 2; i++) {
+        const Value *past = node_input(c, n, i ? GQ_PAST_VALUE : GQ_PAST_KEY), *present = node_output(c, n, 1 + i);
+        if (!past || !past->is_input || !past->state || present->state != past->state || c->pairs[past->state - 1].update == 2) return false;
+    }
+    return true;
+}
+
+/* The angle by which head dims turn depends on the length and on constants alone. */
+static bool turn_is_constant(Compilation *c, const Node *n)
+{
+    const Value *cosine = node_input(c, n, GQ_COS), *sine = node_input(c, n, GQ_SIN);
+    return attr_int(n, "do_rotary") && !node_input(c, n, GQ_POSITIONS) && cosine && cosine->is_constant && sine && sine->is_constant;
+}
+
 static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
 {
     Compilation *c = l->c;
@@ -394,7 +415,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_in(k, "VN", p->v);
     kernel_inout(k, "K", keys->present);
     kernel_inout(k, "V", values->present);
-    kernel_in(k, "LEN", a->length);
+    attend_length_operand(k, a);
     kernel_out(k, "Y", a->y);
     kernel_out(k, "STATS", lower_temporary(l, arena_text(&c->arena, "%s: maxima and sums", n->name), DT_F32, 5, pair));
     kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
@@ -408,6 +429,9 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_int(k, "GROUP", group);
     kernel_int(k, "SPLITS", splits);
     kernel_int(k, "SUB", sub);
+    const bool early = one_row_early(l, n, a);
+    kernel_int(k, "EARLY", early);
+    kernel_int(k, "TURN_EARLY", early && turn_is_constant(c, n));
     kernel_int(k, "STAGES", 2 * sub * tile > TILE_BYTES ? 1 : 2);
     kernel_int(k, "CAPACITY", keys->capacity < values->capacity ? keys->capacity : values->capacity);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
@@ -428,14 +452,13 @@ static void gqa_lower(Lower *l, Node *n)
     if (!read_sizes(c, n, &z)) return;
     const Parts p = read_parts(l, n, &z);
     if (p.head < 0) return;
-    const View lengths = lower_input(l, n, GQ_LENGTHS);
     const Cache keys = open_cache(l, n, &z, &p, GQ_PAST_KEY, 1), values = open_cache(l, n, &z, &p, GQ_PAST_VALUE, 2);
-    a.length = batch_vector(c, &lengths);
+    attend_lengths(l, n, GQ_LENGTHS, &a);
     a.lengths = LENGTH_LESS_ONE;
     const View y = lower_output(l, n, 0);
     const bool one = one_row_fits(l, n);
     a.y = heads_split(c, &y, 0, z.heads, p.head);
-    a.q = one ? p.q : prepare(l, n, &z, &p, &keys, &values, &a.length);
+    a.q = one ? p.q : prepare(l, n, &z, &p, &keys, &values, &a);
     a.k = keys.present;
     a.v = values.present;
     gqa_options(l, n, &a, p.head);
@@ -465,7 +488,7 @@ static const OpRow rows[] = {
                "local_window_size:int=-1, num_heads:int, qk_norm_epsilon:float=1e-6, qk_output:int=0, rotary_interleaved:int=0, "
                "scale:float?, sliding_window_cache:int=0, smooth_softmax:int=-1, softcap:float=0.0, v_quant_type:string=NONE | "
                "T=f32 f16 bf16, C=f32 f16 bf16, S=f32",
-     .shape = gqa_shape, .lower = gqa_lower, .inplace = gqa_inplace, .row_lengths = gqa_row_lengths,
+     .shape = gqa_shape, .lower = gqa_lower, .inplace = gqa_inplace, .length_input = GQ_LENGTHS + 1, .row_lengths = gqa_row_lengths,
      .note = "not: quantised caches, output_qk, sliding_window_cache"},
 };
 

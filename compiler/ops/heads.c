@@ -163,12 +163,35 @@ static const char *const length_texts[] = {
     [LENGTH_ROWS] = "const idx past = (idx)RL_LD(RL_OFF + batch) + PAST, total = MIN(past + FRESH, K_D2);",
 };
 
+void attend_lengths(Lower *l, const Node *n, int input, Attend *a)
+{
+    Compilation *c = lower_compilation(l);
+    if (uniform_length(c, n, input)) {
+        a->known = lower_dim(l, node_input(c, n, input)->each);
+        return;
+    }
+    const View lengths = lower_input(l, n, input);
+    a->length = batch_vector(c, &lengths);
+}
+
+void attend_length_operand(Kernel *k, const Attend *a)
+{
+    if (!a->known) {
+        kernel_in(k, "LEN", a->length);
+        return;
+    }
+    kernel_dim(k, "KNOWN_LENGTH", a->known);
+    kernel_text(k, "LEN_LD(i)", "((void)(i), KNOWN_LENGTH)");
+    kernel_int(k, "LEN_OFF", 0);
+    kernel_int(k, "LEN_S0", 0);
+}
+
 static void attend_operands(Lower *l, Kernel *k, const Attend *a)
 {
     Compilation *c = lower_compilation(l);
     kernel_in(k, "Q", a->q);
     kernel_in(k, "K", a->k);
-    if (a->lengths == LENGTH_LESS_ONE || a->lengths == LENGTH_TOTAL) kernel_in(k, "LEN", a->length);
+    if (a->lengths == LENGTH_LESS_ONE || a->lengths == LENGTH_TOTAL) attend_length_operand(k, a);
     if (a->lengths == LENGTH_ROWS) {
         kernel_rows(k);
         kernel_dim(k, "FRESH", a->fresh);

@@ -27,6 +27,7 @@ typedef struct Attend {
     View q, k, v, y;       /* [B, heads, rows, D] */
     View mask;             /* [B, Hq, S, keys]; buffer 0: none */
     View length, sinks;    /* rank 1; buffer 0: none */
+    Dim known;             /* what each element of length is, which then has no memory; 0: not known */
     Dim past;              /* rows before the query's, with LENGTH_EXTENT; with LENGTH_ROWS beyond the row's length */
     LengthKind lengths;
     Dim fresh;             /* new keys, with LENGTH_ROWS */
@@ -35,6 +36,10 @@ typedef struct Attend {
     double scale, softcap; /* softcap 0: none */
 } Attend;
 void attend(Lower *l, const Node *n, const Attend *a);
+/* The lengths that input INPUT of N holds: a.length, or a.known. */
+void attend_lengths(Lower *l, const Node *n, int input, Attend *a);
+/* The operand LEN of a kernel, or what stands for it. */
+void attend_length_operand(Kernel *k, const Attend *a);
 /* Sets SINK, and the operand SINKS, of a kernel that ends a softmax. */
 void attend_sinks(Kernel *k, const Attend *a);
 /* What attention computes on its way, into TO [B, Hq, S, keys]: STAGE 0 the scaled product of queries and keys, 1 that capped, 2 with
