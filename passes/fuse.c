@@ -175,7 +175,7 @@ static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves)
 /* ---- products of one row: where a signature has a single row, one kernel can make them all, after the norm that makes the
  * row, and gate one by another */
 
-typedef struct Together { uint32_t first, last; } Together; /* by value: the newest run of products that read it */
+typedef struct Together { uint32_t first; } Together; /* by value: the newest run of products that read it */
 
 /* A product of its first input with constants. */
 static bool constant_product(Compilation *c, const Node *n)
@@ -225,8 +225,7 @@ static void join_products(Compilation *c, Together *runs)
         if (!constant_product(c, n)) continue;
         Together *run = &runs[n->inputs[0]];
         n->gate = run->first ? find_gate(c, i, run->first) : 0;
-        if (!run->first || (n->epilogue && !leaves_before(c, i, n->epilogue, run->first, i, n->gate))) *run = (Together){i, i};
-        run->last = i;
+        if (!run->first || (n->epilogue && !leaves_before(c, i, n->epilogue, run->first, i, n->gate))) *run = (Together){i};
         n->together = run->first;
         if (n->together == i) n->gate = 0;
     }
@@ -253,10 +252,7 @@ static void join_norm(Compilation *c, uint32_t index, const Together *runs)
     const Together *run = &runs[n->outputs[0]];
     if (n->dead || n->constant || n->loop || !(n->op->facts & OP_NORM_ROW) || !run->first || fuse_reads_state(c, n)) return;
     const Value *v = node_output(c, n, 0);
-    uint32_t readers = 0;
-    for (uint32_t i = run->first; i <= run->last; i++)
-        readers += c->graph.nodes[i].together == run->first && c->graph.nodes[i].inputs[0] == n->outputs[0];
-    if (v->is_output || v->state || readers != v->uses || needed_before(c, index, run->first)) return;
+    if (v->is_output || v->state || needed_before(c, index, run->first)) return;
     n->together = run->first;
 }
 

@@ -15,7 +15,7 @@
  *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
  *   STORE(u, r)     statements: stores what row r of unit u's tiles makes of its sums v0 and, with PARTS 2, v1
  *   NORM            1: the row is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
- *                   EPSILON) times SCALE, rounded
+ *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW
  * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a tile. Their 16-byte runs go into the products as they
  * lie: the order along k is free as long as both operands have the same. */
 #if BITS == 4
@@ -101,7 +101,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         COPY_WAIT(DEPTH - 1); \
         if (ZEROS) SYNC_WARP(); \
         UNROLL \
-        for (int run = 0; run < RUNS; run++) LD_SHARED(slot + run * 128 + LANE * 4, held[0][run]); \
+        for (int run = 0; run < RUNS; run++) LD_RUN(slot + run * 128 + LANE * 4, held[0][run]); \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
             scales[0][half][0] = slot[RUN_WORDS + half * 32 + LANE]; \
@@ -163,27 +163,33 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 
     /* ---- the row */
 #if NORM
-    float x[EACH][8];
+    gp_u32 read[EACH][1 + HAS_SKIP][4]; /* all of it in one round trip */
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = TID + e * KERNEL_BLOCK;
         UNROLL
-        for (int j = 0; j < 8; j++) x[e][j] = 0.0f;
-        if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, x[e]);
+        for (int j = 0; j < 4; j++) read[e][0][j] = read[e][HAS_SKIP][j] = 0u;
+        if (v >= VECTORS) continue;
+        LD_RUN(X + X_OFF + (idx)v * 8, read[e][0]);
+#if HAS_SKIP
+        LD_RUN(SKIP + SKIP_OFF + (idx)v * 8, read[e][1]);
+#endif
     }
     SHARED(float, squares, KERNEL_BLOCK / 32);
-    float square = 0.0f;
+    float x[EACH][8], square = 0.0f;
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = TID + e * KERNEL_BLOCK;
+        UNROLL
+        for (int j = 0; j < 4; j++) {
+            GP_PASTE(GP_PAIR_, TYPE)(read[e][0][j], x[e] + 2 * j);
 #if HAS_SKIP
-        if (v < VECTORS) {
-            float skip[8];
-            GP_PASTE(LDV_, TYPE)(SKIP, SKIP_OFF + (idx)v * 8, skip);
-            UNROLL
-            for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] + skip[j]);
-        }
+            float skip[2];
+            GP_PASTE(GP_PAIR_, TYPE)(read[e][1][j], skip);
+            x[e][2 * j] = X_RND(x[e][2 * j] + skip[0]);
+            x[e][2 * j + 1] = X_RND(x[e][2 * j + 1] + skip[1]);
 #endif
+        }
 #if HAS_SUM
         if (v < VECTORS && BID_X == 0)
             for (int j = 0; j < 8; j++) SUM_ST(SUM_OFF + (idx)v * 8 + j, x[e][j]);
@@ -207,6 +213,10 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if NORM
         UNROLL
         for (int j = 0; j < 8; j++) y[j] = v < VECTORS ? X_RND(x[e][j] * inverse * scale[e][j]) : 0.0f;
+#if HAS_ROW
+        if (v < VECTORS && BID_X == 0)
+            for (int j = 0; j < 8; j++) ROW_ST(ROW_OFF + (idx)v * 8 + j, y[j]);
+#endif
 #else
         UNROLL
         for (int j = 0; j < 8; j++) y[j] = 0.0f;
@@ -272,7 +282,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                     UNROLL
                     for (int i = 0; i < 4; i++) {
                         gp_u32 a[8], b[4];
-                        LD_SHARED(share + 4 * i, b);
+                        LD_RUN(share + 4 * i, b);
                         GP_PASTE(NIBBLES_, TYPE)(held[AT(d)][2 * h][i], a[0], a[2], a[4], a[6]);
                         GP_PASTE(NIBBLES_, TYPE)(held[AT(d)][2 * h + 1][i], a[1], a[3], a[5], a[7]);
                         GP_PASTE(MMA_, TYPE)(even, a, b);
@@ -300,7 +310,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 UNROLL
                 for (int h = 0; h < 2; h++) {
                     gp_u32 b[4];
-                    LD_SHARED(line + (slice * SLICE + h * 32 + 8 * t) / 2, b);
+                    LD_RUN(line + (slice * SLICE + h * 32 + 8 * t) / 2, b);
                     const gp_u32 *low = held[AT(d)][2 * h], *high = held[AT(d)][2 * h + 1];
                     const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
                     GP_PASTE(MMA_, TYPE)(even, first, b);

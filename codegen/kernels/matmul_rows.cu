@@ -165,7 +165,7 @@ KERNEL(KERNEL_BLOCK)
                 const int n = here * BN + wn + 8 * j;
                 float scale_of[2];
                 gp_u32 packed[4];
-                LD_SHARED(b_now + (wn + 8 * j + g) * 4, packed);
+                LD_RUN(b_now + (wn + 8 * j + g) * 4, packed);
                 gp_two(scales + n + 2 * t, scale_of);
                 UNPACK4(TYPE, packed, t, ZERO_OF(n + g), b);
 #endif

@@ -313,19 +313,33 @@ FN float gp_expert(int activation, int pair, float g, float other, float limit, 
 }
 
 FN float gp_from_bf16(gp_u16 h) { return gp_float_of((gp_u32)h << 16); }
+#if ON_GPU
+FN gp_u32 gp_pack_f16(float low, float high)
+{
+    gp_u32 pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+#else
+FN gp_u32 gp_pack_f16(float low, float high) { return (gp_u32)gp_to_f16(low) | (gp_u32)gp_to_f16(high) << 16; }
+#endif
+#if ON_GPU && __CUDA_ARCH__ >= 800
+FN gp_u32 gp_pack_bf16(float low, float high)
+{
+    gp_u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+FN gp_u16 gp_to_bf16(float v) { return (gp_u16)gp_pack_bf16(v, 0.0f); } /* the conversion of one alone has a fraction of its rate */
+#else
 FN gp_u16 gp_to_bf16(float v)
 {
-#if ON_GPU
-#if __CUDA_ARCH__ >= 800
-    gp_u16 h;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v));
-    return h;
-#endif
-#endif
     const gp_u32 u = gp_bits_of(v);
     const gp_u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
     return (gp_u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
 }
+FN gp_u32 gp_pack_bf16(float low, float high) { return (gp_u32)gp_to_bf16(low) | (gp_u32)gp_to_bf16(high) << 16; }
+#endif
 
 /* ---- floats of 8 and 4 bits: a sign, MANTISSA low bits, an exponent between, of that BIAS. What the largest codes mean
  * differs, and is left to the callers. */
@@ -552,14 +566,13 @@ FN void gp_ldv_bf16(const gp_u16 *p, float *out, int stream)
     }
 }
 FN void gp_stv_f32(float *p, const float *from) { *(float4 *)p = make_float4(from[0], from[1], from[2], from[3]); }
-#define GP_TWO(to, from, j) ((gp_u32)to((from)[2 * (j)]) | (gp_u32)to((from)[2 * (j) + 1]) << 16)
 FN void gp_stv_f16(gp_u16 *p, const float *from)
 {
-    *(uint4 *)p = make_uint4(GP_TWO(gp_to_f16, from, 0), GP_TWO(gp_to_f16, from, 1), GP_TWO(gp_to_f16, from, 2), GP_TWO(gp_to_f16, from, 3));
+    *(uint4 *)p = make_uint4(gp_pack_f16(from[0], from[1]), gp_pack_f16(from[2], from[3]), gp_pack_f16(from[4], from[5]), gp_pack_f16(from[6], from[7]));
 }
 FN void gp_stv_bf16(gp_u16 *p, const float *from)
 {
-    *(uint4 *)p = make_uint4(GP_TWO(gp_to_bf16, from, 0), GP_TWO(gp_to_bf16, from, 1), GP_TWO(gp_to_bf16, from, 2), GP_TWO(gp_to_bf16, from, 3));
+    *(uint4 *)p = make_uint4(gp_pack_bf16(from[0], from[1]), gp_pack_bf16(from[2], from[3]), gp_pack_bf16(from[4], from[5]), gp_pack_bf16(from[6], from[7]));
 }
 #else
 #define UNROLL_BY(n)
@@ -722,7 +735,7 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
         (out) = gp_h; \
     } while (0)
 #define LD_CONSTANT1(p, out) asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(out) : "l"(p))
-#define LD_SHARED(p, out) \
+#define LD_RUN(p, out) \
     do { \
         const uint4 gp_v = *(const uint4 *)(p); \
         (out)[0] = gp_v.x, (out)[1] = gp_v.y, (out)[2] = gp_v.z, (out)[3] = gp_v.w; \
@@ -732,7 +745,7 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
 #define LD_CONSTANT4(p, out) ((void)__builtin_memcpy(&(out), (p), 4))
 #define LD_CONSTANT2(p, out) ((void)((out) = *(const gp_u16 *)(p)))
 #define LD_CONSTANT1(p, out) ((void)((out) = *(const gp_u8 *)(p)))
-#define LD_SHARED(p, out) ((void)__builtin_memcpy((out), (p), 16))
+#define LD_RUN(p, out) ((void)__builtin_memcpy((out), (p), 16))
 #endif
 
 /* ---- the sampling tail: integers throughout, so that neither the order of threads nor the target changes a draw */

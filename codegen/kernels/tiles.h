@@ -48,18 +48,6 @@ FN gp_u32 gp_add_bf16(gp_u32 a, gp_u32 b)
     asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(0x3f803f80u), "r"(b));
     return r;
 }
-FN gp_u32 gp_pack_f16(float low, float high)
-{
-    gp_u32 r;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-}
-FN gp_u32 gp_pack_bf16(float low, float high)
-{
-    gp_u32 r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-}
 #else
 #define COPY_PART(to, from, bytes) gp_copy(TID, (to), (from), 16, (int)(bytes))
 #define LOAD_MATRICES(r, row) GP_LOAD_MATRICES(gp_x[1][2 * t] | (gp_u32)gp_x[1][2 * t + 1] << 16, r, row)
@@ -86,8 +74,6 @@ FN gp_u32 gp_bytes(gp_u32 a, gp_u32 b, gp_u32 choice)
     for (int j = 0; j < 4; j++) r |= (gp_u32)(pair >> (choice >> 4 * j & 7) * 8 & 255) << 8 * j;
     return r;
 }
-FN gp_u32 gp_pack_f16(float low, float high) { return gp_to_f16(low) | (gp_u32)gp_to_f16(high) << 16; }
-FN gp_u32 gp_pack_bf16(float low, float high) { return gp_to_bf16(low) | (gp_u32)gp_to_bf16(high) << 16; }
 FN gp_u32 gp_add_f16(gp_u32 a, gp_u32 b)
 {
     return gp_pack_f16(gp_from_f16((gp_u16)a) + gp_from_f16((gp_u16)b), gp_from_f16((gp_u16)(a >> 16)) + gp_from_f16((gp_u16)(b >> 16)));

@@ -78,7 +78,23 @@ static bool norm_operand_fits(Lower *l, const Node *n, int input, DType t, int64
     return v->dtype == t && one_row(l, v) && dim_is(l->c, lower_dim(l, v->dims[v->rank - 1]), columns);
 }
 
-/* Whether the kernel of the products that read norm N's result will begin with it: all of them, in one launch. */
+static bool reads_row(const Node *n, const Node *norm)
+{
+    return n->together == norm->together && !(n->op->facts & OP_NORM_ROW) && n->inputs[0] == norm->outputs[0];
+}
+
+/* Whether somebody wants the norm's result besides the products of its run, which compute it by themselves. */
+static bool row_is_read(Lower *l, const Node *norm)
+{
+    Compilation *c = l->c;
+    uint32_t covered = 0;
+    RowMatrix m;
+    for (uint32_t i = norm->together; i <= c->graph.node_count; i++)
+        covered += reads_row(&c->graph.nodes[i], norm) && member_fits(l, &c->graph.nodes[i], &m);
+    return covered < node_output(c, norm, 0)->uses;
+}
+
+/* Whether the kernels of the products that read norm N's result will begin with it; the first stores it for who else reads it. */
 static bool norm_fits(Lower *l, const Node *n, NormRow *r)
 {
     Compilation *c = l->c;
@@ -87,7 +103,7 @@ static bool norm_fits(Lower *l, const Node *n, NormRow *r)
     if (!norm_row(c, n, r)) return false;
     find_members(&g, n->together);
     const Value *y = node_output(c, n, 0);
-    if (!g.count || g.members[0].node != first || (uint32_t)g.count != y->uses) return false;
+    if (!g.count || g.members[0].node != first || !reads_row(first, n)) return false;
     const DType t = y->dtype;
     const int64_t columns = g.members[0].m.k;
     if (!norm_operand_fits(l, n, 0, t, columns) || !norm_operand_fits(l, n, r->scale, t, columns)) return false;
@@ -114,6 +130,7 @@ bool gemv_defer_norm(Lower *l, const Node *n)
     if (!(l->c->graph.nodes[n->together].op->facts & OP_EPILOGUE)) return false;
     if (!norm_fits(l, n, &r) || !norm_in_vectors(l, n, &r)) return false;
     l->fates[n - l->c->graph.nodes] = (NodeFate){REAL_FUSED, -1, NULL};
+    l->made_by[n - l->c->graph.nodes] = -1;
     return true;
 }
 
@@ -125,7 +142,8 @@ static void set_norm(Gemv *g, Kernel *k, const Node *leader)
         kernel_in(k, "X", lower_input(l, leader, 0));
         return;
     }
-    const Value *sum = g->row.sum >= 0 ? node_output(l->c, g->norm, g->row.sum) : NULL;
+    const bool first = leader == &l->c->graph.nodes[g->norm->together], stores_row = first && row_is_read(l, g->norm);
+    const Value *sum = first && g->row.sum >= 0 ? node_output(l->c, g->norm, g->row.sum) : NULL;
     kernel_in(k, "X", lower_input(l, g->norm, 0));
     kernel_in(k, "SCALE", lower_input(l, g->norm, g->row.scale));
     kernel_float(k, "EPSILON", g->row.epsilon);
@@ -133,6 +151,8 @@ static void set_norm(Gemv *g, Kernel *k, const Node *leader)
     if (g->row.skip >= 0) kernel_in(k, "SKIP", lower_input(l, g->norm, g->row.skip));
     kernel_int(k, "HAS_SUM", sum && sum->uses > 0);
     if (sum && sum->uses > 0) kernel_out(k, "SUM", lower_output(l, g->norm, g->row.sum));
+    kernel_int(k, "HAS_ROW", stores_row);
+    if (stores_row) kernel_out(k, "ROW", lower_output(l, g->norm, 0));
 }
 
 /* ---- units: where each tile's matrix lies, and what becomes of its sums */
@@ -369,7 +389,7 @@ bool gemv_lower(Lower *l, const Node *n)
     if (!g.count || g.members[0].index != leader) return false;
     const uint32_t producer = node_input(c, n, 0)->producer;
     const Node *norm = producer ? &c->graph.nodes[producer] : NULL;
-    if (norm && (norm->op->facts & OP_NORM_ROW) && norm->together == n->together && !l->views[n->inputs[0]].buffer) {
+    if (norm && (norm->op->facts & OP_NORM_ROW) && norm->together == n->together && l->made_by[producer] < 0) {
         g.norm = norm;
         if (!norm_row(c, norm, &g.row)) fault("gemv", "norm '%s' was put off, but is none of one row", norm->name);
     } else {
@@ -386,6 +406,6 @@ bool gemv_lower(Lower *l, const Node *n)
     const int at = l->launch_count;
     launch(&g, k, units, parts);
     for (int i = 1; i < g.count; i++) l->made_by[g.members[i].index] = at + 1;
-    if (g.norm) l->fates[producer].launch = at;
+    if (g.norm && leader == g.norm->together) l->fates[producer].launch = at;
     return true;
 }
