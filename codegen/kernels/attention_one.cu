@@ -7,8 +7,8 @@
  * the last of them to arrive, which TICKETS tells, merges what they left in STATS and PART, in the order of the splits: results do
  * not depend on the order of arrival. All in float. The code is short on purpose: it runs once a launch, and what is fetched of it
  * counts.
- *   Q [B, Hq, 1, D], KN VN [B, H, 1, D]   the new row           K V   the caches, of TYPE, appended at LEN (a sequence's total less one)
- *   NORM_Q NORM_K   with weights QW, KW and EPSILON_Q, EPSILON_K; rounded to the type of Q
+ *   Q [B, Hq, 1, D], KN VN [B, H, 1, D]   the new row, of ROW_TYPE           K V   the caches, of TYPE, appended at LEN (a sequence's total less one)
+ *   NORM_Q NORM_K   with weights QW, KW, constants of ROW_TYPE, and EPSILON_Q, EPSILON_K; rounded to ROW_TYPE
  *   HALF            rotated pairs, 0 none; COS SIN; POSITIONS, INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
  *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
@@ -42,18 +42,21 @@
         } \
         COPY_END(); \
     } while (0)
-/* The new row: a warp a head. */
+/* The new row: a warp a head. All loads come before the first use of one: a round trip, not MINE. */
 #define LOAD_MINE \
+    gp_u16 raw[EACH][MINE]; \
     UNROLL \
     for (int i = 0; i < EACH; i++) { \
-        const int item = WARP + i * WARPS; \
-        const int h = item < GROUP ? head * GROUP + item : head; \
+        const int item = WARP + i * WARPS, h = item < GROUP ? head * GROUP + item : head; \
+        const gp_u16 *const from = item < GROUP ? (const gp_u16 *)Q + Q_AT(batch, h, 0, 0) : item == GROUP ? (const gp_u16 *)KN + KN_AT(batch, h, 0, 0) : (const gp_u16 *)VN + VN_AT(batch, h, 0, 0); \
+        const idx step = item < GROUP ? Q_S3 : item == GROUP ? KN_S3 : VN_S3; \
         UNROLL \
-        for (int j = 0; j < MINE; j++) { \
-            const int d = LANE + 32 * j; \
-            mine[i][j] = item < GROUP ? (float)Q_LD(Q_AT(batch, h, 0, d)) : item == GROUP ? (float)KN_LD(KN_AT(batch, h, 0, d)) : (float)VN_LD(VN_AT(batch, h, 0, d)); \
-        } \
-    }
+        for (int j = 0; j < MINE; j++) raw[i][j] = from[(LANE + 32 * j) * step]; \
+    } \
+    UNROLL \
+    for (int i = 0; i < EACH; i++) \
+        UNROLL \
+        for (int j = 0; j < MINE; j++) mine[i][j] = GP_PASTE(GP_OF_, ROW_TYPE)(raw[i][j]);
 /* A position without a row in the tables: not rotated. */
 #define LOAD_TURN(at) \
     const idx position = (at); \
@@ -75,6 +78,24 @@
 #define TILE_OF(chunk) (tiles + (STAGES > 1 && ((chunk) / SPLITS & 1) ? 2 * KEYS * STEP : 0))
 KERNEL(KERNEL_BLOCK)
 {
+#if NORM_Q || NORM_K
+    gp_u32 gain[EACH][MINE];
+    UNROLL
+    for (int i = 0; i < EACH; i++) {
+#if !NORM_K
+        const gp_u16 *const from = (const gp_u16 *)QW + QW_OFF;
+        const idx step = QW_S0;
+#elif !NORM_Q
+        const gp_u16 *const from = (const gp_u16 *)KW + KW_OFF;
+        const idx step = KW_S0;
+#else
+        const idx step = WARP + i * WARPS < GROUP ? QW_S0 : KW_S0;
+        const gp_u16 *const from = WARP + i * WARPS < GROUP ? (const gp_u16 *)QW + QW_OFF : (const gp_u16 *)KW + KW_OFF;
+#endif
+        UNROLL
+        for (int j = 0; j < MINE; j++) LD_CONSTANT2(from + (LANE + 32 * j) * step, gain[i][j]);
+    }
+#endif
     BEGIN
     SHARED(float, query, GROUP * D);
     SHARED(float, fresh, 2 * D); /* the new key and value */
@@ -132,20 +153,11 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int j = 0; j < MINE; j++) square = FMAF(mine[i][j], mine[i][j], square);
         square = WARP_SUM(square) / (float)D;
-#if NORM_Q
-        if (item < GROUP) {
-            const float inverse = 1.0f / SQRTF(square + (float)EPSILON_Q);
+        if ((NORM_Q && item < GROUP) || (NORM_K && item == GROUP)) {
+            const float inverse = 1.0f / SQRTF(square + (item < GROUP ? (float)EPSILON_Q : (float)EPSILON_K));
             UNROLL
-            for (int j = 0; j < MINE; j++) mine[i][j] = Q_RND(mine[i][j] * inverse * (float)QW_LD(QW_OFF + (LANE + 32 * j) * QW_S0));
+            for (int j = 0; j < MINE; j++) mine[i][j] = Q_RND(mine[i][j] * inverse * GP_PASTE(GP_OF_, ROW_TYPE)((gp_u16)gain[i][j]));
         }
-#endif
-#if NORM_K
-        if (item == GROUP) {
-            const float inverse = 1.0f / SQRTF(square + (float)EPSILON_K);
-            UNROLL
-            for (int j = 0; j < MINE; j++) mine[i][j] = Q_RND(mine[i][j] * inverse * (float)KW_LD(KW_OFF + (LANE + 32 * j) * KW_S0));
-        }
-#endif
 #endif
         float *to = item < GROUP ? query + item * D : fresh + (item == GROUP ? 0 : D);
         UNROLL
@@ -207,8 +219,9 @@ KERNEL(KERNEL_BLOCK)
             float k[8];
             GP_PASTE(LDV_, TYPE)(keys, (part_of * 32 + LANE) * (2 * STEP) + run * 8, k);
             UNROLL
-            for (int j = 0; j < 8; j++) score = FMAF(query[mate * D + run * 8 + j] * (float)SCALE, k[j], score);
+            for (int j = 0; j < 8; j++) score = FMAF(query[mate * D + run * 8 + j], k[j], score);
         }
+        score *= (float)SCALE;
 #if HAS_SOFTCAP
         score = (float)SOFTCAP * TANHF(score / (float)SOFTCAP);
 #endif

@@ -316,7 +316,8 @@ static bool one_row_fits(Lower *l, const Node *n)
     if (!read_sizes(c, n, &z) || !dim_is(c, lower_dim(l, z.rows), 1) || dim_is(c, lower_dim(l, z.fresh), 0)) return false;
     if (!dim_is_const(c, lower_dim(l, z.head), &head) || !dim_is_const(c, lower_dim(l, z.batch), &batch)) return false;
     if (!(head == 64 || head == 128 || head == 256) || z.heads / z.kv_heads > MAX_GROUP || batch * z.kv_heads > MAX_TICKETS) return false;
-    const Value *keys = node_output(c, n, 1), *values = node_output(c, n, 2);
+    const Value *keys = node_output(c, n, 1), *values = node_output(c, n, 2), *q_norm = node_input(c, n, GQ_Q_NORM), *k_norm = node_input(c, n, GQ_K_NORM);
+    if ((q_norm && !q_norm->is_constant) || (k_norm && !k_norm->is_constant)) return false;
     return is_half(node_input(c, n, GQ_QUERY)) && is_half(keys) && is_half(values) && keys->dtype == values->dtype && !node_input(c, n, GQ_BIAS) &&
            attr_int(n, "causal") != 0 && keys->state && values->state && lower_upper(l, z.total) >= 64;
 }
@@ -345,7 +346,7 @@ bool gqa_defer_norm(Lower *l, const Node *n)
     if (node_input(c, reader, GQ_Q_NORM) || node_input(c, reader, GQ_K_NORM) || !node_input(c, reader, GQ_KEY)) return false;
     const Value *x = node_input(c, n, 0), *scale = node_input(c, n, r.scale);
     const Dim head = lower_dim(l, z.head);
-    if (x->dtype != node_output(c, n, 0)->dtype || scale->rank != 1 || lower_dim(l, scale->dims[0]) != head || lower_dim(l, x->dims[x->rank - 1]) != head)
+    if (x->dtype != node_output(c, n, 0)->dtype || scale->dtype != x->dtype || !scale->is_constant || scale->rank != 1 || lower_dim(l, scale->dims[0]) != head || lower_dim(l, x->dims[x->rank - 1]) != head)
         return false;
     l->views[n->outputs[0]] = lower_input(l, n, 0);
     l->fates[index] = (NodeFate){REAL_FUSED, -1, NULL};
@@ -425,6 +426,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     prepare_rotary(l, k, n);
     kernel_rows(k);
     kernel_text(k, "TYPE", keys->present.store == DT_F16 ? "F16" : "BF16");
+    kernel_text(k, "ROW_TYPE", p->q.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "D", p->head);
     kernel_int(k, "GROUP", group);
     kernel_int(k, "SPLITS", splits);
