@@ -2,26 +2,36 @@
 # run_rows.sh - rows of a batch with lengths of their own (gcc-plan --rows): a batch of three, of lengths 1, 17 and 300 (1, 7 and 24
 # in models/families), gives what three sessions of one row give, at each step, whatever the other rows do: rest, are set back, are
 # fed a prompt. Which exports allow it, and why the others do not, is in the tables below.
-#   tests/run_rows.sh [--all]          --all: runs every family that allows it; otherwise one of each kind of graph
+#   tests/run_rows.sh [--all] [--target host|cuda]    --all: runs every family that allows it; otherwise one of each kind of graph
+# GCC_PLAN_CUDA lists the targets to compile for with --target cuda, which runs what is equal and no more (default sm_80,sm_90a,ptx).
 set -uo pipefail
 # shellcheck source=tests/counts.sh
 . "$(dirname "$0")/counts.sh"
 needs_compiler rows
 families=${MODELS:+$MODELS/families}
-all=${1:-}
+all= target=host
+while [ $# -gt 0 ]; do
+    case $1 in
+    --all) all=--all; shift ;;
+    --target) target=${2:?a target}; shift 2 ;;
+    *) fail "$1" "no such option"; finish ;;
+    esac
+done
+code=$target
+[ "$target" = host ] || code=${GCC_PLAN_CUDA:-sm_80,sm_90a,ptx}
 
 ${CC:-cc} -std=gnu11 -O1 -Wall -I"$SRC/runtime" -o "$WORK/rows_run" "$SRC/tests/rows_run.c" "$BUILD/.libs/libplan.a" -lpthread -ldl -lm ||
     { fail rows_run "it does not build"; finish; }
 
 # equal MODEL_FOLDER CAPACITY TOLERANCE LENGTH LENGTH LENGTH
 equal() {
-    local name options=(--target host --capacity "$2" --quiet)
+    local name options=(--target "$code" --capacity "$2" --quiet)
     name=$(basename "$1")
     if ! "$GCC_PLAN" "$1/model.onnx" -o "$WORK/one.plan" "${options[@]}" >"$WORK/out" 2>&1 ||
         ! "$GCC_PLAN" "$1/model.onnx" -o "$WORK/rows.plan" "${options[@]}" --rows 3 >"$WORK/out" 2>&1 ||
         ! "$BUILD/plan-inspect" "$WORK/rows.plan" --check-proofs >"$WORK/out" 2>&1 ||
         ! "$BUILD/plan-inspect" "$WORK/rows.plan" --audit >"$WORK/out" 2>&1 ||
-        ! "$WORK/rows_run" host "$WORK/rows.plan" "$WORK/one.plan" "${@:3}" >"$WORK/out" 2>&1; then
+        ! "$WORK/rows_run" "$target" "$WORK/rows.plan" "$WORK/one.plan" "${@:3}" >"$WORK/out" 2>&1; then
         fail "$name" "$(tail -n 3 "$WORK/out")"
     else
         pass
@@ -46,6 +56,10 @@ refused() {
 }
 
 for name in genai-int4-cpu genai-int4 mobius-default-f16; do equal "$SRC/models/bytes/$name" 512 2e-2 1 17 300; done
+if [ "$target" != host ]; then
+    [ -n "$families" ] && [ -d "$families" ] && for name in llama llama_cpu llama_static gemma3_text mixtral; do equal "$families/$name" 48 2e-2 1 7 24; done
+    finish
+fi
 refused "$SRC/models/bytes/optimum-plain-f32" "state 'past_key_values.0.key': rows cannot have lengths of their own: node '/model/layers.0/self_attn/Concat_5' writes it also for rows that rest"
 
 # apart TEXT ARGUMENT...: what does not go with rows, by its text.
