@@ -115,6 +115,16 @@ static Feed read_feed(Scan *s)
     return FEED_CALLER;
 }
 
+static Dim read_each(Scan *s)
+{
+    int count;
+    const Dim *each = scan_dims(s, '[', ']', 1, &count);
+    if (count == 1 && each[0])
+        return each[0];
+    scan_error(s, "one dim is expected");
+    return 0;
+}
+
 static uint32_t value_index(Parser *p)
 {
     scan_want(&p->s, "%");
@@ -162,6 +172,8 @@ static void read_value_flags(Parser *p, Value *v)
             v->is_output = true;
         else if (scan_take(s, "feed="))
             v->feed = read_feed(s);
+        else if (scan_take(s, "each="))
+            v->each = read_each(s);
         else if (scan_take(s, "state="))
             v->state = scan_index(s, (uint32_t)p->c->pair_count);
         else if (scan_take(s, "proof="))

@@ -21,7 +21,7 @@
  *   VALUE  %N NAME DTYPE[DIM, ...]<CONTENT, ...> FLAGS : DATA       [*]: no rank; ?: no dim; <...> only when known
  *   DATA   0xHEX, @FILE:OFFSET+SIZE#CHECKSUM, or both               FILE "": the model itself
  *   LIST   !seq(%N, ...) or !opt(%N): no tensor, but these values
- *   FLAGS  LIST !const !in !out !feed=NAME !state=N !proof=N; of nodes !raw !constant !dead !fused=N !inplace=N
+ *   FLAGS  LIST !const !in !out !feed=NAME !each=[DIM] !state=N !proof=N; of nodes !raw !constant !dead !fused=N !inplace=N
  *
  * Lines that begin with # are comments. Uses are counted, defaults of attributes come from the rows. Names that are no
  * plain words stand in double quotes. */
@@ -134,13 +134,18 @@ static void add_list_items(Text *t, const List *list)
     text_add(t, ")");
 }
 
-static void add_value_flags(Text *t, const Value *v)
+static void add_value_flags(Compilation *c, Text *t, const Value *v)
 {
     if (v->list)
         add_list_items(t, v->list);
     text_add(t, "%s%s%s", v->is_constant ? " !const" : "", v->is_input ? " !in" : "", v->is_output ? " !out" : "");
     if (v->feed)
         text_add(t, " !feed=%s", feed_name(v->feed));
+    if (v->each) {
+        text_add(t, " !each=[");
+        add_dims(c, t, &v->each, 1);
+        text_add(t, "]");
+    }
     if (v->state)
         text_add(t, " !state=%u", v->state);
     if (v->proof)
@@ -162,7 +167,7 @@ static void add_value(Compilation *c, Text *t, const Graph *g, uint32_t index)
         add_dims(c, t, v->contents, v->contents_count);
         text_add(t, ">");
     }
-    add_value_flags(t, v);
+    add_value_flags(c, t, v);
     if (v->data)
         add_data(t, v->data);
 }

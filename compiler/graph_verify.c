@@ -41,7 +41,8 @@ static void check_node(const Verifier *v, uint32_t index, unsigned char *made)
         uint32_t p = x ? g->values[x].producer : 0;
         if (p >= index)
             fault(v->after, "node '%s' stands before node %u, which makes its input %d '%s'", n->name, p, i, g->values[x].name);
-        if (p && g->nodes[p].dead && !n->dead && !g->values[x].data && g->values[x].contents_count < 0)
+        const bool is_dim = x && g->values[x].each && n->op && n->op->length_input == i + 1; /* uniform_length */
+        if (p && g->nodes[p].dead && !n->dead && !g->values[x].data && g->values[x].contents_count < 0 && !is_dim)
             fault(v->after, "node '%s' needs '%s' from the dead node '%s'", n->name, g->values[x].name, g->nodes[p].name);
     }
     for (int i = 0; i < n->output_count; i++) {

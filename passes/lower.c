@@ -209,7 +209,6 @@ static bool lower_trials(Compilation *c, const Lower *load)
 bool pass_lower(Compilation *c)
 {
     extents_buffer(c);
-    find_uniform(c); /* again, of a graph that was read from its text after fuse */
     conditions_choose(c);
     if (diag_failed(c)) return false;
     for (int i = 0; i < c->pair_count; i++) state_buffer(c, i);

@@ -51,16 +51,19 @@ def sizes(dtype):
         yield g.output(gated(g, kind, 96, 6433))
 
 
+def ring(kind, tiles, k, dtype, blocks):
+    return "gemv_ring/tiles=%s,k=%d,bits=%d,zeros=%d,%s %d" % (tiles, k, 16 if kind == "plain" else 4, kind.endswith("z"), dtype, blocks)
+
+
 def rings(dtype):
     """Slices through shared memory, as a tuning file asks for by the keys that gemv.c has."""
-    for kind in ("nbits32", "nbits32z"):
+    for kind in ("nbits32", "nbits32z", "plain"):
         for k, blocks in ((256, 1), (320, 1), (896, 1), (1536, 5), (5376, 1)):
-            zeros = int(kind.endswith("z"))
-            g = row("ring_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": int(not zeros or k % 256 == 0)})
-            g.tuning = "gemv_ring/tiles=%dx1,k=%d,zeros=%d,%s %d" % (143, k, zeros, dtype, blocks)
+            g = row("ring_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": int(kind != "nbits32z" or k % 256 == 0)})
+            g.tuning = ring(kind, "143x1", k, dtype, blocks)
             yield g.output(product(g, kind, "x", k, 2250), product(g, kind, "x", k, 17))
         g = row("ring_gated_%s" % kind, dtype, 512, {"gemv": 1, "launches": 1, "shared": 1})
-        g.tuning = "gemv_ring/tiles=%dx2,k=512,zeros=%d,%s 1" % (407, int(kind.endswith("z")), dtype)
+        g.tuning = ring(kind, "407x2", 512, dtype, 1)
         yield g.output(gated(g, kind, 512, 6433), product(g, kind, "x", 512, 100))
 
 

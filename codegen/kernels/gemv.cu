@@ -4,7 +4,7 @@
  * expression joins (a gate and what it gates). A block makes units BID_X, BID_X + GRID_X ...; its KS warps share each row
  * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp has DEPTH slices on their way, the first
  * ones asked for before the kernel waits for those before it: matrices and SCALE are constants. They come into registers or, with
- * RING (4 bits, SLICE 256, GROUP 32, an even KG, ZERO_ROW a multiple of 4), into shared memory: what is on its way to registers is
+ * RING (with 4 bits: SLICE 256, GROUP 32, an even KG, ZERO_ROW a multiple of 4), into shared memory: what is on its way to registers is
  * waited for all at once, however old, but a ring keeps on loading.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
@@ -81,7 +81,27 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if RING
     /* What a lane copies it reads back itself, runs and scales; the zeros of a row are one word for its four lanes. */
 #define RUN_WORDS (RUNS * 128)
-#define SLOT_WORDS (RUN_WORDS + 64 + (ZEROS ? 16 : 0))
+#define SLOT_WORDS (RUN_WORDS + (BITS == 4 ? 64 + (ZEROS ? 16 : 0) : 0))
+#if BITS == 4
+#define FETCH_SCALES(slot, slice) \
+    do { \
+        UNROLL \
+        for (int half = 0; half < 2; half++) \
+            COPY4((slot) + RUN_WORDS + half * 32 + LANE, scales_from[half] + GROUP_OF(slice), K % SLICE == 0 || GROUP_OF(slice) < KB); \
+        if (ZEROS && t < 2) COPY4((slot) + RUN_WORDS + 64 + t * 8 + g, (t ? zeros_from[1] : zeros_from[0]) + (slice) * 4, 1); \
+    } while (0)
+#define TAKE_SCALES(slot) \
+    do { \
+        UNROLL \
+        for (int half = 0; half < 2; half++) { \
+            scales[0][half][0] = (slot)[RUN_WORDS + half * 32 + LANE]; \
+            if (ZEROS) zeros[0][half][0] = (slot)[RUN_WORDS + 64 + half * 8 + g] >> (8 * t); \
+        } \
+    } while (0)
+#else
+#define FETCH_SCALES(slot, slice) ((void)0)
+#define TAKE_SCALES(slot) ((void)0)
+#endif
     SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
     gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS);
 #define FETCH(d, slice) \
@@ -90,10 +110,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         UNROLL \
         for (int run = 0; run < RUNS; run++) \
             COPY16(slot + run * 128 + LANE * 4, from[run & 1] + RUN_AT(slice, run >> 1), RUN_IN(slice, run >> 1)); \
-        UNROLL \
-        for (int half = 0; half < 2; half++) \
-            COPY4(slot + RUN_WORDS + half * 32 + LANE, scales_from[half] + GROUP_OF(slice), K % SLICE == 0 || GROUP_OF(slice) < KB); \
-        if (ZEROS && t < 2) COPY4(slot + RUN_WORDS + 64 + t * 8 + g, (t ? zeros_from[1] : zeros_from[0]) + (slice) * 4, 1); \
+        FETCH_SCALES(slot, slice); \
     } while (0)
 #define ARRIVED(d) \
     do { \
@@ -102,11 +119,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         if (ZEROS) SYNC_WARP(); \
         UNROLL \
         for (int run = 0; run < RUNS; run++) LD_RUN(slot + run * 128 + LANE * 4, held[0][run]); \
-        UNROLL \
-        for (int half = 0; half < 2; half++) { \
-            scales[0][half][0] = slot[RUN_WORDS + half * 32 + LANE]; \
-            if (ZEROS) zeros[0][half][0] = slot[RUN_WORDS + 64 + half * 8 + g] >> (8 * t); \
-        } \
+        TAKE_SCALES(slot); \
         if (ZEROS) SYNC_WARP(); \
     } while (0)
 #else

@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 24 * 1024 };
-/* Of a ring: bytes of elements from which one is used; warps on a multiprocessor, its shared memory (what the runtime asks the driver for, see
+/* Of a ring: bytes of elements from which one is used, with 4 bits and with 16; warps on a multiprocessor, its shared memory (what the runtime asks the driver for, see
  * SHARED_CARVEOUT), and how much of it on its way is enough. (Figures of an H200.) */
-enum { RING_FROM = 6 << 20, RING_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
+enum { RING_FROM = 6 << 20, WIDE_RING_FROM = 64 << 20, RING_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
 
 typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
 
@@ -279,8 +279,8 @@ static Cut cut_work(int64_t units, int64_t slices)
     return best;
 }
 
-/* Bytes of a slice in a ring: of 16 rows 256 elements, 8 scales, 8 zeros. */
-static int64_t slot_bytes(const RowMatrix *m) { return TILE_ROWS * (m->zeros.buffer ? 148 : 144); }
+/* Bytes of a slice in a ring: of 16 rows 128 bytes, and with 4 bits 8 scales and zeros. */
+static int64_t slot_bytes(const RowMatrix *m) { return TILE_ROWS * (m->bits != 4 ? 128 : m->zeros.buffer ? 148 : 144); }
 
 static Cut cut_ring(int64_t blocks, int64_t slices) { return cut_of(132 * blocks, RING_WARPS / blocks, slices); }
 
@@ -304,11 +304,11 @@ static int64_t choose_ring(const Gemv *g, int64_t units, int parts, int64_t slic
 {
     static const int64_t candidates[] = {0, 1, 2, 3, 4, 5};
     const RowMatrix *m = &g->members[0].m;
-    if (m->bits != 4 || m->group != 32 || m->k % 64 || (m->zeros.buffer && m->zero_row % 4)) return 0;
-    const int64_t standard = units * parts * TILE_ROWS * m->k / 2 < RING_FROM ? 0 : ring_blocks(units, slices);
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_ring/tiles=%lldx%d,k=%lld,zeros=%d,%s", (long long)units, parts, (long long)m->k,
-                                 m->zeros.buffer != 0, dtype_name(g->type));
-    return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), standard);
+    if (m->bits == 4 && (m->group != 32 || m->k % 64 || (m->zeros.buffer && m->zero_row % 4))) return 0;
+    const int64_t bytes = units * parts * TILE_ROWS * m->k * m->bits / 8, from = m->bits == 4 ? RING_FROM : WIDE_RING_FROM;
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_ring/tiles=%lldx%d,k=%lld,bits=%d,zeros=%d,%s", (long long)units, parts,
+                                 (long long)m->k, m->bits, m->zeros.buffer != 0, dtype_name(g->type));
+    return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), bytes < from ? 0 : ring_blocks(units, slices));
 }
 
 /* How the rest of shared memory is used: sums of tiles, then as many slices on their way as there is room for and use. ROW: bytes
@@ -343,7 +343,7 @@ static void place_sums(Cut *cut, int64_t row, int64_t tiles, int parts, bool wid
 static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
 {
     const RowMatrix *m = &g->members[0].m;
-    int64_t span = 256, padded = ceil_div(m->k, span) * span;
+    int64_t span = m->bits != 4 ? 64 : 256, padded = ceil_div(m->k, span) * span;
     const int64_t ring = choose_ring(g, units, parts, padded / span);
     Cut cut = cut_ring(ring ? ring : 1, padded / span);
     if (cut.grid > units) cut.grid = units;
