@@ -102,8 +102,8 @@ class Decoder(Graph):
         return model
 
     def kernel_counts(self):
-        """The norms go into the products behind them and into the attention."""
-        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0}
+        """The norms go into the products behind them and into the attention; the length, a sum over the mask, is known."""
+        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0}
 
 
 class Oracle:
