@@ -1,4 +1,4 @@
-"""control_models.py - small graphs with If, Loop and Scan, and what is expected of each.
+"""control_models.py - small graphs with If, Loop and Scan, and some without, and what is expected of each.
 
 A case has: name, model, options of gcc-plan, the inputs of several runs of one session, the IF and WHILE nodes of its graph (ifs, whiles),
 and the nodes that become seams with --conditions=seam (seams). Results are onnxruntime's."""
@@ -218,7 +218,15 @@ def repeated():
                    runs, {**CONSTANTS, "first": floats(4, seed=3)}, options, sizes="n" if dim == "n" else None)
 
 
+def plain():
+    """No control flow: an input that is an output too, as it is; a view of a table that is known when compiling."""
+    yield Case("input_is_output", [node("MatMul", "x w", "y")], [info("x", [2, 4])], [info("x", [2, 4]), info("y", [2, 4])], [{"x": X}], {"w": W})
+    yield Case("view_of_table", [node("Shape", "x", "shape"), node("Neg", "shape", "table"), node("Tile", "table one", "y"), node("Identity", "x", "z")],
+               [info("x", [2, 4])], [info("y", [2], INT64), info("z", [2, 4])], [{"x": X}], {"one": np.array([1], np.int64)})
+
+
 def cases():
+    yield from plain()
     yield from branches()
     yield from whiles()
     yield from repeated()
