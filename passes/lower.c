@@ -22,7 +22,7 @@ static Lower *lower_new(Compilation *c, int index)
 static void inherit_constants(Lower *l, const Lower *load)
 {
     for (uint32_t i = 1; i <= l->c->graph.value_count; i++)
-        if (load->views[i].buffer && l->c->buffers[load->views[i].buffer].region != REGION_METADATA) l->views[i] = load->views[i];
+        if (load->views[i].buffer) l->views[i] = load->views[i];
 }
 
 static const char *folded_detail(Compilation *c, const Node *n)
