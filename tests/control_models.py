@@ -224,8 +224,9 @@ def plain():
     yield Case("view_of_table", [node("Shape", "x", "shape"), node("Neg", "shape", "table"), node("Tile", "table one", "y"), node("Identity", "x", "z")],
                [info("x", [2, 4])], [info("y", [2], INT64), info("z", [2, 4])], [{"x": X}], {"one": np.array([1], np.int64)})
     yield Case("views_of_nothing", [node("Slice", "x four five one", "s"), node("Clip", "s", "y"), node("Slice", "e back out one back", "r"), node("Clip", "r", "z"),
-                                    node("Identity", "x", "w")], [info("x", [2, 4]), info("e", [6, 0, 3])], [info("y", [2, 0]), info("z", [6, 0, 3]), info("w", [2, 4])],
-               [{"x": X, "e": floats(6, 0, 3)}], {k: np.array([v], np.int64) for k, v in (("one", 1), ("four", 4), ("five", 5), ("back", -1), ("out", -9))})
+                                    node("Slice", "e far back one back", "q"),
+                                    node("Identity", "x", "w")], [info("x", [2, 4]), info("e", [6, 0, 3])], [info("y", [2, 0]), info("z", [6, 0, 3]), info("q", [6, 0, 3]), info("w", [2, 4])],
+               [{"x": X, "e": floats(6, 0, 3)}], {k: np.array([v], np.int64) for k, v in (("one", 1), ("four", 4), ("five", 5), ("back", -1), ("out", -9), ("far", -1 << 63))})
 
 
 def cases():
