@@ -123,6 +123,9 @@ def special():
             yield Case("isinf_%d%d" % (down, up), "IsInf", [("x", x)], ["y"], {"detect_negative": down, "detect_positive": up})
     yield Case("max_nan", "Max", [("a", x), ("b", other)], ["y"], expected=[np.maximum(x, other)])
     yield Case("min_nan", "Min", [("a", x), ("b", other)], ["y"], expected=[np.minimum(x, other)])
+    for op, opset in (("HardSigmoid", 22), ("HardSwish", 22), ("Softplus", 22), ("Relu", 14), ("LeakyRelu", 16), ("Elu", 22), ("Selu", 22), ("Celu", 12),
+                      ("Sigmoid", 13), ("Tanh", 13), ("Softsign", 22), ("Exp", 13), ("Mish", 22)):
+        yield Case("special_" + op.lower(), op, [("x", x)], ["y"], opset=opset)
     yield Case("equal_nan", "Equal", [("a", x), ("b", x)], ["y"])
     yield Case("where_nan", "Where", [("c", ~np.isnan(x)), ("a", x), ("b", np.zeros(6, np.float32))], ["y"])
 
