@@ -57,6 +57,9 @@ def integer_binary():
     lowest = np.array([-2 ** 63, -2 ** 63, 5], np.int64)
     yield Case("div_wraps", "Div", [("a", lowest), ("b", np.array([-1, 2, -1], np.int64))], ["y"],
                expected=[np.array([-2 ** 63, -2 ** 62, -5], np.int64)])
+    bases, powers = np.array([3, -7, 2147483647, 10, -1, 2], np.int64), np.array([39, 21, 2, 18, 63, 62], np.int64)
+    yield Case("pow_exact", "Pow", [("a", bases), ("b", powers)], ["y"], expected=[bases ** powers])
+    yield Case("pow_wraps", "Pow", [("a", bases.astype(np.int32)), ("b", np.array(2, np.int32))], ["y"], expected=[bases.astype(np.int32) ** np.int32(2)])
     yield Case("add_wraps", "Add", [("a", np.array([127, -128], np.int8)), ("b", np.array([1, -1], np.int8))], ["y"],
                expected=[np.array([-128, 127], np.int8)])
     for t in INTS[4:]:

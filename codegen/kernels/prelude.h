@@ -286,6 +286,15 @@ FN idx gp_floor_div(idx a, idx b) { return a / b - (a % b != 0 && (a < 0) != (b 
 #define FMAXF(a, b) fmaxf((a), (b))
 #define FMINF(a, b) fminf((a), (b))
 
+/* A power of integers, exact but for what wraps; 0 for what is no integer. */
+FN long long gp_power(long long a, long long b)
+{
+    unsigned long long base = (unsigned long long)a, product = 1;
+    if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+    for (; b > 0; b /= 2, base *= base)
+        if (b % 2) product *= base;
+    return (long long)product;
+}
 /* These keep NaN. */
 FN float gp_relu(float v) { return v < 0.0f ? 0.0f : v; }
 FN float gp_clamp(float v, float low, float high) { return v < low ? low : v > high ? high : v; }

@@ -112,7 +112,7 @@ static const char *pow_text(Compilation *c, const Node *n)
         if (e == 2) return "a * a";
         if (e == 3) return "a * a * a";
     }
-    if (!dtype_is_float(t)) return "(long long)pow((double)a, (double)b)";
+    if (!dtype_is_float(t)) return dtype_is_float(input_type(c, n, 1)) ? "(long long)pow((double)a, (double)b)" : "gp_power(a, b)";
     return t == DT_F64 ? "pow(a, (double)b)" : "powf(a, (float)b)";
 }
 
