@@ -83,6 +83,13 @@ def branches():
     outer = [node("Exp", "x", "shared"), branch(then=graph([node("MatMul", "shared w", "t")], [info("t", [2, 4])]),
                                                 other=graph([node("Identity", "shared", "e")], [info("e", [2, 4])])), node("Mul", "y shared", "z")]
     yield Case("if_outer_value", outer, inputs, outputs, both, CONSTANTS, ifs=2, seams=["branch"])
+    # No node makes what is known when compiling, nor what is empty.
+    known = lambda at, name: graph([node("Gather", "shape at%d" % at, name + "n"), node("QuantizeLinear", "e one", name + "q"), node("Less", "e zero", name + "l"),
+                                    node("DequantizeLinear", f"{name}q one", name + "d"), node("MatMul", "x w", name + "p")],
+                                   [info(name + "n", [], INT64), info(name + "p", ["m", 4]), info(name + "l", [2, 0], BOOL), info(name + "d", [2, 0])])
+    yield Case("if_known_values", [node("Shape", "x", "shape"), node("If", "cond", "n z less d", name="branch", then_branch=known(1, "t"), else_branch=known(1, "u"))],
+               [info("x", ["m", 4]), inputs[1], info("e", [2, 0])], [info("z", ["m", 4]), info("n", [], INT64), info("less", [2, 0], BOOL), info("d", [2, 0])],
+               [{**r, "e": floats(2, 0)} for r in both], {**CONSTANTS, "at1": count(1), "zero": np.array(0, np.float32)}, ["--max=m=4"], ifs=2, seams=["branch"], sizes="m")
     # What both branches and a later node read is a shape: each must make memory of it that it can rely on.
     sized = lambda end, name: graph([node("TopK", "s k", f"{name}v {name}i", largest=end), node("Cast", name + "v", name + "f", to=FLOAT),
                                      node("MatMul", "x w", name + "m"), node("Add", f"{name}m {name}f", name)], [info(name, ["n", 4])])
