@@ -349,17 +349,9 @@ static bool makes_nothing(Kernel *k)
     return writes;
 }
 
-/* No launch comes: the nodes that were to be part of it have none. */
-static void forget_launch(Lower *l)
-{
-    for (uint32_t i = 1; i <= l->c->graph.node_count; i++)
-        if (l->fates[i].launch == l->launch_count) l->fates[i].launch = -1;
-}
-
 void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, int block)
 {
     if (makes_nothing(k)) {
-        forget_launch(k->l);
         text_free(&k->macros);
         return;
     }

@@ -213,6 +213,8 @@ def conv(op):
         channels, filters = groups * (1 + d.below(2)), groups * (1 + d.below(2))
         space = [5 + d.below(3) for _ in range(axes)]
         attrs = {"group": groups, **window(d, axes, kernel)}
+        if op == "ConvTranspose" and "SAME" in attrs.get("auto_pad", "") and any(s > k for s, k in zip(attrs.get("strides", kernel), kernel)):
+            attrs["auto_pad"] = "VALID"  # onnxruntime makes fewer than the stride times the input, which ONNX asks for
         if op == "ConvInteger":
             x, w = d.values([d.dim()] + [channels] + space, np.uint8), d.values([filters, channels // groups] + kernel, np.uint8)
             return Drawn(op, [x, w] + ([const(2, np.uint8), const(1, np.uint8)] if d.chance(0.5) else []), attrs, fixed=(0, 1))
