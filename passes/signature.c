@@ -314,6 +314,30 @@ static bool follows(Compilation *c, const Signature *s, const Value *v)
     return false;
 }
 
+#define MOST_ELEMENTS (INT64_C(1) << 38) /* blocks of 128 threads then fit a launch, and sizes and strides 63 bits */
+
+static bool too_large(Compilation *c, const Signature *s, const Value *v)
+{
+    int64_t elements = 1; /* room for what has none, as for one: strides are made all the same */
+    for (int k = 0; k < v->rank; k++) {
+        const int64_t upper = signature_upper(c, s, v->dims[k]);
+        if (upper >= NO_LIMIT) return false; /* said already */
+        if (upper > 0 && elements <= MOST_ELEMENTS) elements *= upper;
+    }
+    return elements > MOST_ELEMENTS;
+}
+
+static void check_size(Compilation *c, const Signature *s, const Value *v)
+{
+    const Node *n = v->producer ? &c->graph.nodes[v->producer] : NULL;
+    if (!too_large(c, s, v)) return;
+    for (int i = 0; n && i < n->input_count; i++)
+        if (node_input(c, n, i) && too_large(c, s, node_input(c, n, i))) return; /* it follows from that */
+    const char *text = arena_text(&c->arena, "in signature '%s', '%s' would have more than %lld elements", s->name, v->name, (long long)MOST_ELEMENTS);
+    if (n) node_error(c, n, "%s", text);
+    else diag_error(c, arena_text(&c->arena, "%s '%s'", v->is_input ? "input" : "initializer", v->name), "%s", text);
+}
+
 static void check_bounded(Compilation *c, const Signature *s)
 {
     const char *names[64];
@@ -328,6 +352,7 @@ static void check_bounded(Compilation *c, const Signature *s)
             names[count++] = dim_text(c, d);
             unbounded(c, v, k, d);
         }
+        check_size(c, s, v);
     }
 }
 
