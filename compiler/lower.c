@@ -156,6 +156,8 @@ static const char *view_detail(Lower *l, const View *v)
 void lower_set_view(Lower *l, const Node *n, int i, View v)
 {
     if (!n->outputs[i]) return;
+    for (int k = 0; k < v.rank; k++)
+        if (lower_upper(l, v.dims[k]) == 0) v.offset = dim_const(l->c, 0); /* of no elements the first may lie beyond the buffer */
     l->views[n->outputs[i]] = v;
     NodeFate *fate = &l->fates[n - l->c->graph.nodes];
     if (fate->how != REAL_LAUNCH && fate->how != REAL_LOAD) *fate = (NodeFate){ REAL_VIEW, -1, view_detail(l, &v) };

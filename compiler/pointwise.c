@@ -413,7 +413,8 @@ void lower_pointwise(Lower *l, Node *n)
 
 /* ---- values that no node made memory for */
 
-/* Contents that are all literal are a table of the plan's metadata. */
+/* Contents that are all literal are a table of the plan's metadata; when loading, a weight: what is made there by a mere view of it
+ * serves every step. */
 static bool metadata_table(Lower *l, uint32_t index)
 {
     Compilation *c = l->c;
@@ -428,7 +429,8 @@ static bool metadata_table(Lower *l, uint32_t index)
         dim_is_const(c, lower_dim(l, v->contents[i]), &element);
         for (int64_t k = 0; k < bytes; k++) table[i * bytes + k] = (unsigned char)((uint64_t)element >> (8 * k));
     }
-    uint32_t b = buffer_new(c, v->name, REGION_METADATA, bytes * v->contents_count, l->index);
+    const bool loading = l->signature->kind == SIG_LOAD;
+    uint32_t b = buffer_new(c, v->name, loading ? REGION_WEIGHTS : REGION_METADATA, bytes * v->contents_count, loading ? 0 : l->index);
     Data *data = NEW(c, Data);
     *data = (Data){ .bytes = table, .size = (uint64_t)(bytes * v->contents_count) };
     c->buffers[b].data = data;

@@ -186,7 +186,8 @@ static void emit_weights(Emitter *e)
 
 /* ---- the model's record */
 
-static uint32_t find_binding(const Emitter *e, const char *signature, const char *name)
+/* An input that is an output too, as it is, has two. */
+static uint32_t find_binding(const Emitter *e, const char *signature, uint32_t kind, const char *name)
 {
     uint32_t text = plan_writer_string(e->w, name), sig = plan_writer_string(e->w, signature);
     for (uint32_t i = 0; i < plan_writer_count(e->w, PLAN_SECTION_SIGNATURES); i++) {
@@ -194,7 +195,7 @@ static uint32_t find_binding(const Emitter *e, const char *signature, const char
         if (s->name != sig) continue;
         for (uint32_t k = s->binding; k < s->binding + s->binding_count; k++) {
             const plan_binding_record *b = plan_writer_record(e->w, PLAN_SECTION_BINDINGS, k);
-            if (b->name == text) return k;
+            if (b->name == text && b->kind == kind) return k;
         }
     }
     return PLAN_NONE;
@@ -223,8 +224,8 @@ static void emit_model(Emitter *e)
                             .options = plan_writer_string(e->w, options),
                             .architecture = plan_writer_string(e->w, arena_text(&c->arena, "%s, %u nodes", c->pair_count ? "decoder" : "network", c->graph.node_count)),
                             .model_hash = c->model_hash, .capacity = c->capacity, .slot_count = (uint32_t)slot_count(c), .sampling = o->sample == SAMPLE_DRAW ? 2u : samples(c),
-                            .token_binding = token ? find_binding(e, main_name, c->graph.values[token].name) : PLAN_NONE,
-                            .logits_binding = logits ? find_binding(e, main_name, c->graph.values[logits].name) : PLAN_NONE,
+                            .token_binding = token ? find_binding(e, main_name, PLAN_BINDING_INPUT, c->graph.values[token].name) : PLAN_NONE,
+                            .logits_binding = logits ? find_binding(e, main_name, PLAN_BINDING_OUTPUT, c->graph.values[logits].name) : PLAN_NONE,
                             .rewindable = rewindable(c), .sampler = (uint32_t)sampler_slot(c), .rows = (uint32_t)o->rows };
     plan_writer_add(e->w, PLAN_SECTION_MODEL, &r);
 }

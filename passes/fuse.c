@@ -148,6 +148,12 @@ static bool one_matrix(Compilation *c, const Value *v)
     return true;
 }
 
+/* Where an operand is a vector, the result has no axis for the row or the column that the kernel counts. */
+static bool of_matrices(Compilation *c, const Node *n)
+{
+    return node_input(c, n, 0)->rank > 1 && node_input(c, n, 1)->rank > 1;
+}
+
 static uint32_t only_consumer(Compilation *c, uint32_t value)
 {
     for (uint32_t i = c->graph.values[value].producer + 1; i <= c->graph.node_count; i++)
@@ -161,7 +167,7 @@ static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves)
     Node *n = &c->graph.nodes[index];
     if (n->dead || n->constant || !(n->op->facts & OP_EPILOGUE)) return;
     const Value *v = node_output(c, n, 0);
-    if (v->uses != 1 || v->is_output || v->state || !one_matrix(c, v)) return;
+    if (v->uses != 1 || v->is_output || v->state || !one_matrix(c, v) || !of_matrices(c, n)) return;
     uint32_t consumer = only_consumer(c, n->outputs[0]);
     if (!consumer || !fuse_pointwise(&c->graph.nodes[consumer])) return;
     uint32_t group = fuse_group(c, consumer);

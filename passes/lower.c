@@ -22,7 +22,7 @@ static Lower *lower_new(Compilation *c, int index)
 static void inherit_constants(Lower *l, const Lower *load)
 {
     for (uint32_t i = 1; i <= l->c->graph.value_count; i++)
-        if (load->views[i].buffer && l->c->buffers[load->views[i].buffer].region != REGION_METADATA) l->views[i] = load->views[i];
+        if (load->views[i].buffer) l->views[i] = load->views[i];
 }
 
 static const char *folded_detail(Compilation *c, const Node *n)
@@ -80,21 +80,22 @@ uint32_t lower_control(Lower *l, uint32_t enter)
 }
 
 /* Constant nodes of a loop's body are lowered like any other when loading; the rest with the loop. After an error the values
- * behind it are missing, so nothing more is lowered. */
+ * behind it are missing, so nothing more is lowered. What is launched after them is not the last one's. */
 void lower_range(Lower *l, uint32_t first, uint32_t end)
 {
+    const uint32_t node = l->node;
     for (uint32_t i = first; i < end && !diag_failed(l->c); i++) {
         const Node *n = &l->c->graph.nodes[i];
         bool enters = is_named(n, "LoopEnter") || is_named(n, "IfEnter");
         if (!enters || l->signature->kind == SIG_LOAD) lower_node(l, i);
         else i = lower_control(l, i);
     }
+    l->node = node;
 }
 
 static void lower_nodes(Lower *l)
 {
     lower_range(l, 1, l->c->graph.node_count + 1);
-    l->node = 0;
 }
 
 /* ---- the end of a step */

@@ -160,7 +160,7 @@ void carry_states(Lower *l, const Node *leave, int states, const View *places)
 bool made_between(Compilation *c, uint32_t value, uint32_t first, uint32_t end)
 {
     uint32_t p = c->graph.values[value].producer;
-    return p >= first && p < end && !c->graph.nodes[p].constant;
+    return p >= first && p < end && !c->graph.nodes[p].constant && !value_folded(&c->graph.values[value]);
 }
 
 View *views_keep(Lower *l)

@@ -225,6 +225,52 @@ static int64_t box_bound(Compilation *c, const Signature *s, Dim d, bool upper)
 int64_t signature_upper(Compilation *c, const Signature *s, Dim d) { return box_bound(c, s, d, true); }
 int64_t signature_lower(Compilation *c, const Signature *s, Dim d) { return box_bound(c, s, d, false); }
 
+/* ---- equations that no symbol could be eliminated by: the box has only sizes for which they can hold */
+
+enum { MOST_TRIED = 4096 };
+
+static bool can_be_zero(Compilation *c, const Signature *s, Dim zero)
+{
+    const Ranges ranges = { s->lo, s->hi };
+    int64_t lo, hi;
+    dim_bounds_in(c, &ranges, zero, 0, &lo, &hi);
+    return lo <= 0 && hi >= 0;
+}
+
+/* Sizes from the end of Y's range on by STEP for which ZERO is never zero go. False: there is none left, or too many were tried. */
+static bool trim(Compilation *c, Signature *s, Dim zero, Sym y, int step)
+{
+    const int64_t lo = s->lo[y], hi = s->hi[y];
+    int64_t at = step > 0 ? lo : hi;
+    for (int tried = 0; tried < MOST_TRIED && at >= lo && at <= hi; tried++, at += step) {
+        s->lo[y] = s->hi[y] = at;
+        const bool holds = can_be_zero(c, s, zero);
+        s->lo[y] = step > 0 && holds ? at : lo;
+        s->hi[y] = step < 0 && holds ? at : hi;
+        if (holds) return true;
+    }
+    return false;
+}
+
+static bool trim_box(Compilation *c, Signature *s)
+{
+    for (int i = 0; i < equations_waiting(c); i++) {
+        uint32_t node;
+        const char *rule;
+        const Dim zero = dim_resolve(c, equation_waiting(c, i, &node, &rule));
+        for (Sym y = 1; zero && y <= c->symbol_count; y++)
+            if (y != c->position && s->lo[y] < s->hi[y] && s->hi[y] < NO_LIMIT && dim_mentions(c, zero, y) && trim(c, s, zero, y, 1))
+                trim(c, s, zero, y, -1);
+        if (!zero || can_be_zero(c, s, zero)) continue;
+        const char *text = arena_text(&c->arena, "%s: in signature '%s', %s is never 0; expected equal dims, or an extent that is 1 in the model", rule,
+                                      s->name, dim_text(c, zero));
+        if (node) node_error(c, &c->graph.nodes[node], "%s", text);
+        else diag_error(c, NULL, "%s", text);
+        return false;
+    }
+    return true;
+}
+
 /* ---- every dim bounded */
 
 static bool reported(const char **names, int count, const char *name)
@@ -268,6 +314,30 @@ static bool follows(Compilation *c, const Signature *s, const Value *v)
     return false;
 }
 
+#define MOST_ELEMENTS (INT64_C(1) << 38) /* blocks of 128 threads then fit a launch, and sizes and strides 63 bits */
+
+static bool too_large(Compilation *c, const Signature *s, const Value *v)
+{
+    int64_t elements = 1; /* room for what has none, as for one: strides are made all the same */
+    for (int k = 0; k < v->rank; k++) {
+        const int64_t upper = signature_upper(c, s, v->dims[k]);
+        if (upper >= NO_LIMIT) return false; /* said already */
+        if (upper > 0 && elements <= MOST_ELEMENTS) elements *= upper;
+    }
+    return elements > MOST_ELEMENTS;
+}
+
+static void check_size(Compilation *c, const Signature *s, const Value *v)
+{
+    const Node *n = v->producer ? &c->graph.nodes[v->producer] : NULL;
+    if (!too_large(c, s, v)) return;
+    for (int i = 0; n && i < n->input_count; i++)
+        if (node_input(c, n, i) && too_large(c, s, node_input(c, n, i))) return; /* it follows from that */
+    const char *text = arena_text(&c->arena, "in signature '%s', '%s' would have more than %lld elements", s->name, v->name, (long long)MOST_ELEMENTS);
+    if (n) node_error(c, n, "%s", text);
+    else diag_error(c, arena_text(&c->arena, "%s '%s'", v->is_input ? "input" : "initializer", v->name), "%s", text);
+}
+
 static void check_bounded(Compilation *c, const Signature *s)
 {
     const char *names[64];
@@ -282,6 +352,7 @@ static void check_bounded(Compilation *c, const Signature *s)
             names[count++] = dim_text(c, d);
             unbounded(c, v, k, d);
         }
+        check_size(c, s, v);
     }
 }
 
@@ -323,6 +394,7 @@ bool pass_signature(Compilation *c)
 {
     if (!choose_capacity(c) || !add_boxes(c)) return false;
     for (int j = 1; j < c->signature_count; j++) {
+        if (!trim_box(c, &c->signatures[j])) return false;
         bound_counts(c, &c->signatures[j]);
         check_bounded(c, &c->signatures[j]);
         if (diag_failed(c)) return false;

@@ -237,8 +237,8 @@ PLAN_API plan_status plan_session_rewind_row(plan_session *s, int64_t row, int64
 PLAN_API plan_status plan_session_write_input(plan_session *s, const char *signature, const char *name,
                                               const void *data, size_t bytes);
 /* Binds an input or output to the caller's device address (host address on the host target) for the next capture.
- * Must cover the buffer's bytes and be a multiple of 16. After capture another address gives BINDING: the graphs go on with
- * the old one, and plan_session_recapture takes the new one. */
+ * Must cover the buffer's bytes and be a multiple of 16. An input that the model gives as an output is one buffer. After capture
+ * another address gives BINDING: the graphs go on with the old one, and plan_session_recapture takes the new one. */
 PLAN_API plan_status plan_session_bind(plan_session *s, const char *signature, const char *name, void *address, size_t bytes);
 /* Drops the graphs and captures again with the present bindings. */
 PLAN_API plan_status plan_session_recapture(plan_session *s);

@@ -286,6 +286,16 @@ plan_status plan_find_binding(const plan *p, uint32_t signature, const char *nam
 
 #define BIND_ALIGN 16u /* kernels read vectors of 16 bytes */
 
+/* An input that is an output too, as it is, has two bindings of one name and one place: they move together. */
+static void set_pending(plan_session *s, uint32_t signature, const char *name, plan_address wanted, size_t bytes) {
+    const plan_signature_record *g = &s->p->view.signatures[signature];
+    for (uint32_t i = g->binding; i < g->binding + g->binding_count; i++)
+        if (strcmp(PLAN_TEXT(s->p, s->p->view.bindings[i].name), name) == 0) {
+            s->bound[i].pending = wanted;
+            s->bound[i].pending_bytes = bytes;
+        }
+}
+
 static plan_status bind(plan_session *s, const char *signature, const char *name, void *address, size_t bytes) {
     uint32_t number, binding;
     plan_status status = plan_find_signature(s->p, signature, &number);
@@ -306,8 +316,7 @@ static plan_status bind(plan_session *s, const char *signature, const char *name
         return plan_fail(PLAN_ERROR_BINDING, "binding '%s': lies in another region than io and cannot be moved", name);
     if (s->captured && s->bound[binding].address == wanted)
         return PLAN_OK;
-    s->bound[binding].pending = wanted;
-    s->bound[binding].pending_bytes = bytes;
+    set_pending(s, number, name, wanted, bytes);
     if (s->captured)
         return plan_fail(PLAN_ERROR_BINDING, "binding '%s': the captured graphs hold address 0x%" PRIx64 ", not 0x%" PRIx64
                          "; call plan_session_recapture", name, plan_session_address(s, binding), wanted);

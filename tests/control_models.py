@@ -1,4 +1,4 @@
-"""control_models.py - small graphs with If, Loop and Scan, and what is expected of each.
+"""control_models.py - small graphs with If, Loop and Scan, and some without, and what is expected of each.
 
 A case has: name, model, options of gcc-plan, the inputs of several runs of one session, the IF and WHILE nodes of its graph (ifs, whiles),
 and the nodes that become seams with --conditions=seam (seams). Results are onnxruntime's."""
@@ -83,6 +83,13 @@ def branches():
     outer = [node("Exp", "x", "shared"), branch(then=graph([node("MatMul", "shared w", "t")], [info("t", [2, 4])]),
                                                 other=graph([node("Identity", "shared", "e")], [info("e", [2, 4])])), node("Mul", "y shared", "z")]
     yield Case("if_outer_value", outer, inputs, outputs, both, CONSTANTS, ifs=2, seams=["branch"])
+    # No node makes what is known when compiling, nor what is empty.
+    known = lambda at, name: graph([node("Gather", "shape at%d" % at, name + "n"), node("QuantizeLinear", "e one", name + "q"), node("Less", "e zero", name + "l"),
+                                    node("DequantizeLinear", f"{name}q one", name + "d"), node("MatMul", "x w", name + "p")],
+                                   [info(name + "n", [], INT64), info(name + "p", ["m", 4]), info(name + "l", [2, 0], BOOL), info(name + "d", [2, 0])])
+    yield Case("if_known_values", [node("Shape", "x", "shape"), node("If", "cond", "n z less d", name="branch", then_branch=known(1, "t"), else_branch=known(1, "u"))],
+               [info("x", ["m", 4]), inputs[1], info("e", [2, 0])], [info("z", ["m", 4]), info("n", [], INT64), info("less", [2, 0], BOOL), info("d", [2, 0])],
+               [{**r, "e": floats(2, 0)} for r in both], {**CONSTANTS, "at1": count(1), "zero": np.array(0, np.float32)}, ["--max=m=4"], ifs=2, seams=["branch"], sizes="m")
     # What both branches and a later node read is a shape: each must make memory of it that it can rely on.
     sized = lambda end, name: graph([node("TopK", "s k", f"{name}v {name}i", largest=end), node("Cast", name + "v", name + "f", to=FLOAT),
                                      node("MatMul", "x w", name + "m"), node("Add", f"{name}m {name}f", name)], [info(name, ["n", 4])])
@@ -218,7 +225,19 @@ def repeated():
                    runs, {**CONSTANTS, "first": floats(4, seed=3)}, options, sizes="n" if dim == "n" else None)
 
 
+def plain():
+    """No control flow: an input that is an output too, as it is; a view of a table that is known when compiling; views of nothing."""
+    yield Case("input_is_output", [node("MatMul", "x w", "y")], [info("x", [2, 4])], [info("x", [2, 4]), info("y", [2, 4])], [{"x": X}], {"w": W})
+    yield Case("view_of_table", [node("Shape", "x", "shape"), node("Neg", "shape", "table"), node("Tile", "table one", "y"), node("Identity", "x", "z")],
+               [info("x", [2, 4])], [info("y", [2], INT64), info("z", [2, 4])], [{"x": X}], {"one": np.array([1], np.int64)})
+    yield Case("views_of_nothing", [node("Slice", "x four five one", "s"), node("Clip", "s", "y"), node("Slice", "e back out one back", "r"), node("Clip", "r", "z"),
+                                    node("Slice", "e far back one back", "q"),
+                                    node("Identity", "x", "w")], [info("x", [2, 4]), info("e", [6, 0, 3])], [info("y", [2, 0]), info("z", [6, 0, 3]), info("q", [6, 0, 3]), info("w", [2, 4])],
+               [{"x": X, "e": floats(6, 0, 3)}], {k: np.array([v], np.int64) for k, v in (("one", 1), ("four", 4), ("five", 5), ("back", -1), ("out", -9), ("far", -1 << 63))})
+
+
 def cases():
+    yield from plain()
     yield from branches()
     yield from whiles()
     yield from repeated()

@@ -172,6 +172,10 @@ def models():
     yield 'no_ir', sub(7, graph([MATMUL], [X], [Y], [W]))
     yield 'ir_2', plain(ir=2)
     yield 'ir_14', plain(ir=14)
+    sizes = lambda *dims: plain(nodes=[node('Expand', ['x', 's'], ['t'], 'e'), node('Reshape', ['t', 's'], ['u'], 'r'), node('Neg', ['u'], ['y'], 'n')],
+                                inputs=[info('x', F32, [1])], outputs=[info('y', F32, ['a'] * len(dims))], inits=[tensor('s', I64, [len(dims)], ints=dims)])
+    yield 'too_many_elements', sizes(1 << 29, 1 << 29, 1 << 29)
+    yield 'negative_extents', plain(nodes=[node('Reshape', ['x', 's'], ['y'], 'r')], inits=[tensor('s', I64, [2], ints=(-1 << 63, -2))])
     yield 'opset_28', plain(opsets=(('', 28),))
     yield 'opset_0', plain(opsets=(('', 0),))
     old = (('', 6),)

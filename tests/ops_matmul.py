@@ -1,7 +1,7 @@
 """ops_matmul.py - cases for compiler/ops/matmul.c: every kernel (B along k, along n, neither), tails, batches, epilogues."""
 import numpy as np
 
-from op_models import TYPES, Case, Const, random
+from op_models import TYPES, Case, Const, Graph, random
 
 SHAPES = (
     ((1, 64), (64, 48)), ((1, 896), (896, 1152)), ((1, 577), (577, 1003)), ((5, 33), (33, 7)), ((1, 1, 576), (576, 1536)),
@@ -26,6 +26,15 @@ def matmuls(dtype):
         yield Case("matmul_%s_%s" % (label(a_shape, b_shape), dtype), "MatMul", [("a", a), Const(b)], ["y"], dtype=dtype, opset=13)
     a, b = scaled(3, (2, 5, 24), dtype, 24), scaled(4, (2, 24, 6), dtype, 24)
     yield Case("matmul_inputs_" + dtype, "MatMul", [("a", a), ("b", b)], ["y"], dtype=dtype, opset=13)
+
+
+def behind_vectors(dtype):
+    """What the kernel counts as rows and columns is not what the result's axes are."""
+    for a_shape, b_shape in (((3, 16), (16,)), ((2, 7, 16), (16,)), ((1, 5, 16), (16,)), ((16,), (1, 16, 5)), ((16,), (16, 5)), ((16,), (1, 2, 16, 5))):
+        case = Graph("matmul_%s_add_%s" % (label(a_shape, b_shape), dtype), dtype, {})
+        made = case.node("MatMul", [case.input("a", scaled(1, a_shape, dtype, 16)), case.input("b", scaled(2, b_shape, dtype, 16))])
+        case.node("Mul", [case.node("Add", [made, case.weight(np.matmul(np.zeros(a_shape), np.zeros(b_shape)).shape)]), case.weight(())], ["y"])
+        yield case.output("y")
 
 
 def gemms(dtype):
@@ -98,6 +107,7 @@ def cases():
         yield from tensor(dtype)
     for dtype in TYPES:
         yield from matmuls(dtype)
+        yield from behind_vectors(dtype)
         yield from gemms(dtype)
     yield from fused()
     yield from integers()

@@ -57,6 +57,9 @@ def integer_binary():
     lowest = np.array([-2 ** 63, -2 ** 63, 5], np.int64)
     yield Case("div_wraps", "Div", [("a", lowest), ("b", np.array([-1, 2, -1], np.int64))], ["y"],
                expected=[np.array([-2 ** 63, -2 ** 62, -5], np.int64)])
+    bases, powers = np.array([3, -7, 2147483647, 10, -1, 2], np.int64), np.array([39, 21, 2, 18, 63, 62], np.int64)
+    yield Case("pow_exact", "Pow", [("a", bases), ("b", powers)], ["y"], expected=[bases ** powers])
+    yield Case("pow_wraps", "Pow", [("a", bases.astype(np.int32)), ("b", np.array(2, np.int32))], ["y"], expected=[bases.astype(np.int32) ** np.int32(2)])
     yield Case("add_wraps", "Add", [("a", np.array([127, -128], np.int8)), ("b", np.array([1, -1], np.int8))], ["y"],
                expected=[np.array([-128, 127], np.int8)])
     for t in INTS[4:]:
@@ -123,6 +126,9 @@ def special():
             yield Case("isinf_%d%d" % (down, up), "IsInf", [("x", x)], ["y"], {"detect_negative": down, "detect_positive": up})
     yield Case("max_nan", "Max", [("a", x), ("b", other)], ["y"], expected=[np.maximum(x, other)])
     yield Case("min_nan", "Min", [("a", x), ("b", other)], ["y"], expected=[np.minimum(x, other)])
+    for op, opset in (("HardSigmoid", 22), ("HardSwish", 22), ("Softplus", 22), ("Relu", 14), ("LeakyRelu", 16), ("Elu", 22), ("Selu", 22), ("Celu", 12),
+                      ("Sigmoid", 13), ("Tanh", 13), ("Softsign", 22), ("Exp", 13), ("Mish", 22)):
+        yield Case("special_" + op.lower(), op, [("x", x)], ["y"], opset=opset)
     yield Case("equal_nan", "Equal", [("a", x), ("b", x)], ["y"])
     yield Case("where_nan", "Where", [("c", ~np.isnan(x)), ("a", x), ("b", np.zeros(6, np.float32))], ["y"])
 

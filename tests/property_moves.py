@@ -36,10 +36,13 @@ def split(d):
 def slice_(d):
     shape = d.shape(1, 5)
     axes = d.axes(len(shape), 1)
-    bound = lambda: d.pick((-100, -3, -2, -1, 0, 1, 2, 3, 100))
-    steps = [d.pick((1, 1, 2, 3, -1, -2)) for _ in axes]
-    inputs = [d.values(shape, d.pick(ANY)), const([bound() for _ in axes]), const([bound() for _ in axes]), const(axes)]
-    return Drawn("Slice", inputs + ([const(steps)] if d.chance(0.7) else []))
+    far = np.iinfo(np.int64)
+    bound = lambda: d.pick((far.min, -100, -3, -2, -1, 0, 1, 2, 3, 100, far.max))
+    steps = [d.pick((1, 1, 2, 3, -1, -2)) for _ in axes] if d.chance(0.7) else None
+    starts, ends = [bound() for _ in axes], [bound() for _ in axes]
+    if steps:  # onnxruntime takes the largest end of a slice backwards for "to the front"
+        ends = [100 if step < 0 and end == far.max else end for step, end in zip(steps, ends)]
+    return Drawn("Slice", [d.values(shape, d.pick(ANY)), const(starts), const(ends), const(axes)] + ([const(steps)] if steps else []))
 
 
 def pad(d):
@@ -210,6 +213,8 @@ def conv(op):
         channels, filters = groups * (1 + d.below(2)), groups * (1 + d.below(2))
         space = [5 + d.below(3) for _ in range(axes)]
         attrs = {"group": groups, **window(d, axes, kernel)}
+        if op == "ConvTranspose" and "SAME" in attrs.get("auto_pad", "") and any(s > k for s, k in zip(attrs.get("strides", kernel), kernel)):
+            attrs["auto_pad"] = "VALID"  # onnxruntime makes fewer than the stride times the input, which ONNX asks for
         if op == "ConvInteger":
             x, w = d.values([d.dim()] + [channels] + space, np.uint8), d.values([filters, channels // groups] + kernel, np.uint8)
             return Drawn(op, [x, w] + ([const(2, np.uint8), const(1, np.uint8)] if d.chance(0.5) else []), attrs, fixed=(0, 1))

@@ -295,21 +295,32 @@ FN idx gp_floor_div(idx a, idx b) { return a / b - (a % b != 0 && (a < 0) != (b 
 #define FMAXF(a, b) fmaxf((a), (b))
 #define FMINF(a, b) fminf((a), (b))
 
-FN float gp_relu(float v) { return v < 0.0f ? 0.0f : v; } /* keeps NaN */
+/* A power of integers, exact but for what wraps; 0 for what is no integer. */
+FN long long gp_power(long long a, long long b)
+{
+    unsigned long long base = (unsigned long long)a, product = 1;
+    if (b < 0) return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+    for (; b > 0; b /= 2, base *= base)
+        if (b % 2) product *= base;
+    return (long long)product;
+}
+/* These keep NaN. */
+FN float gp_relu(float v) { return v < 0.0f ? 0.0f : v; }
+FN float gp_clamp(float v, float low, float high) { return v < low ? low : v > high ? high : v; }
 FN float gp_leaky_relu(float v, float alpha) { return v < 0.0f ? alpha * v : v; }
 /* What an expert makes of its first product, gate G and OTHER; PAIR 0: of G alone. ACTIVATION 0 relu, 1 gelu (tanh), 2 silu, 3 swiglu, 4
  * identity, 5 relu2, 6 geglu (tanh); LIMIT to BETA are of silu and swiglu with a pair. */
 FN float gp_expert(int activation, int pair, float g, float other, float limit, int limit_after, float alpha, float beta)
 {
     if (pair && (activation == 2 || activation == 3)) {
-        if (!limit_after) g = FMINF(g, limit);
+        if (!limit_after && g > limit) g = limit;
         g = g / (1.0f + EXPF(-alpha * g));
-        if (limit_after) g = FMINF(g, limit);
-        other = FMAXF(FMINF(other, limit), -limit) + beta;
-    } else if (activation == 0) g = FMAXF(g, 0.0f);
+        if (limit_after && g > limit) g = limit;
+        other = gp_clamp(other, -limit, limit) + beta;
+    } else if (activation == 0) g = gp_relu(g);
     else if (activation == 1 || activation == 6) g = 0.5f * g * (1.0f + TANHF(0.7978845608f * (g + 0.044715f * g * g * g)));
     else if (activation == 2 || activation == 3) g = g / (1.0f + EXPF(-g));
-    else if (activation == 5) g = FMAXF(g, 0.0f) * FMAXF(g, 0.0f);
+    else if (activation == 5) g = gp_relu(g) * gp_relu(g);
     return pair ? g * other : g;
 }
 

@@ -112,7 +112,7 @@ static const char *pow_text(Compilation *c, const Node *n)
         if (e == 2) return "a * a";
         if (e == 3) return "a * a * a";
     }
-    if (!dtype_is_float(t)) return "(long long)pow((double)a, (double)b)";
+    if (!dtype_is_float(t)) return dtype_is_float(input_type(c, n, 1)) ? "(long long)pow((double)a, (double)b)" : "gp_power(a, b)";
     return t == DT_F64 ? "pow(a, (double)b)" : "powf(a, (float)b)";
 }
 
@@ -289,7 +289,7 @@ static const Formula formulas[] = {
     { .name = "Elu", .floats = "(a < 0 ? @alpha * expm1$(a) : a)" },
     { .name = "Selu", .floats = "@gamma * (a <= 0 ? @alpha * expm1$(a) : a)" },
     { .name = "Celu", .floats = "(a < 0 ? @alpha * expm1$(a / @alpha) : a)" },
-    { .name = "HardSigmoid", .floats = "fmax$(0.0$, fmin$(1.0$, @alpha * a + @beta))" },
+    { .name = "HardSigmoid", .floats = "(@alpha * a + @beta < 0 ? 0 : @alpha * a + @beta > 1 ? 1 : @alpha * a + @beta)" }, /* keeps NaN */
     { .name = "HardSwish", .floats = "a * fmax$(0.0$, fmin$(1.0$, a / 6.0$ + 0.5$))" },
     { .name = "Softplus", .floats = SOFTPLUS },
     { .name = "Softsign", .floats = "a / (1.0$ + fabs$(a))" },

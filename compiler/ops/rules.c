@@ -21,6 +21,12 @@ bool output_set(Compilation *c, Node *n, int i, DType t, int rank, const Dim *di
         node_error(c, n, "output '%s' has rank %d here, but the model declares rank %d", v->name, rank, v->rank);
         return false;
     }
+    for (int k = 0; k < rank; k++) {
+        int64_t extent;
+        if (!dim_is_const(c, dims[k], &extent) || extent >= 0) continue;
+        node_error(c, n, "output '%s' would have extent %lld along axis %d; expected 0 or more", v->name, (long long)extent, k);
+        return false;
+    }
     v->rank = rank;
     for (int k = 0; k < rank; k++)
         if (dims[k]) v->dims[k] = dims[k];

@@ -29,7 +29,7 @@ static Dim slice_place(Compilation *c, Dim d, Dim at, bool backward, bool is_end
     Dim high = backward ? dim_sub(c, d, dim_const(c, 1)) : d;
     int64_t v, lo, hi;
     if (dim_is_const(c, at, &v) && v >= INT32_MAX) return high; /* exporters write INT64_MAX for "to the end" */
-    if (dim_is_const(c, at, &v) && v <= -INT32_MAX) return low;
+    if (dim_is_const(c, at, &v) && v <= -INT32_MAX) return clamp_high(c, low, high); /* below low where there is nothing */
     dim_bounds(c, at, &lo, &hi);
     if (lo < 0 && hi >= 0) return 0;
     if (hi < 0) at = dim_add(c, at, d);

@@ -103,6 +103,7 @@ typedef struct small_options {
     int no_edges;       /* leaves the edges out: a plan that is wrong */
     int two_segments;   /* decode in two segments */
     int stray;          /* sample writes beyond the ring */
+    int echo;           /* the input is an output too, as it is */
     const char *file;   /* not NULL: region load comes by reference from 4 bytes at 8 of this file; "" is the plan itself */
 } small_options;
 
@@ -167,7 +168,7 @@ static void small_binding(plan_writer *w, const char *name, uint32_t kind, uint3
     plan_writer_add(w, PLAN_SECTION_BINDINGS, &b);
 }
 
-static void small_bindings(plan_writer *w, int prefill) {
+static void small_bindings(plan_writer *w, int prefill, int echo) {
     int64_t most = prefill ? SMALL_PREFILL : 1;
     uint32_t length = prefill ? small_symbol(w, 1) : small_constant(w, 1), one = small_constant(w, 1),
              columns = small_constant(w, SMALL_VOCABULARY);
@@ -180,6 +181,10 @@ static void small_bindings(plan_writer *w, int prefill) {
     small_dim(w, columns, SMALL_VOCABULARY, 1);
     small_binding(w, "logits", PLAN_BINDING_OUTPUT, PLAN_F32, 0, d, 3, prefill ? SMALL_IO_LOGITS : SMALL_IO_DECODE_LOGITS,
                   4 * SMALL_VOCABULARY * (uint64_t)most);
+    plan_binding_record ids = *(const plan_binding_record *)plan_writer_record(w, PLAN_SECTION_BINDINGS, plan_writer_count(w, PLAN_SECTION_BINDINGS) - 2);
+    ids.kind = PLAN_BINDING_OUTPUT, ids.feed = PLAN_FEED_CALLER;
+    if (echo)
+        plan_writer_add(w, PLAN_SECTION_BINDINGS, &ids);
 }
 
 static void small_signature(plan_writer *w, const small_options *o, const char *name, uint32_t kind, uint64_t fingerprint) {
@@ -202,7 +207,7 @@ static void small_signature(plan_writer *w, const small_options *o, const char *
         plan_box_record boxes[2] = {{0, 0, 0, SMALL_CAPACITY - 1}, {1, 0, 1, prefill ? SMALL_PREFILL : 1}};
         plan_writer_add(w, PLAN_SECTION_BOXES, &boxes[0]);
         plan_writer_add(w, PLAN_SECTION_BOXES, &boxes[1]);
-        small_bindings(w, prefill);
+        small_bindings(w, prefill, o->echo);
         small_step(w, o, prefill ? SMALL_IO_IDS : SMALL_IO_TOKEN, prefill ? SMALL_IO_LOGITS : SMALL_IO_DECODE_LOGITS, prefill ? 0 : 1);
         plan_step_record step = {PLAN_SLOT_POSITION, 0, small_symbol(w, 0), 3};
         small_symbol(w, 1);

@@ -544,6 +544,24 @@ static void test_bind(void) {
     check(!plan_session_close(s) && !plan_free(p) && live == 0, "closed");
 }
 
+/* An input that the model gives as an output has two bindings of one name: both move. */
+static void test_bind_echo(void) {
+    const small_options o = {.sampling = 1, .echo = 1};
+    static _Alignas(256) int64_t mine[SMALL_PREFILL];
+    int64_t found[SMALL_PREFILL] = {0};
+    uint64_t size;
+    void *bytes = small_plan(&o, module_bytes, module_size, &size);
+    plan *p = load(bytes, size);
+    plan_session *s = NULL;
+    check(!plan_session_open(p, NULL, &s) && !plan_session_bind(s, "prefill", "input_ids", mine, sizeof mine) && !plan_session_warm(s) &&
+          !plan_session_capture(s) && !plan_session_prefill(s, prompt, SMALL_PREFILL), "an input is bound that is an output too");
+    size_t written = 0;
+    check(!plan_session_read_output(s, "prefill", "input_ids", found, sizeof found, &written) && written == sizeof found &&
+          !memcmp(found, prompt, written) && !memcmp(mine, prompt, written), "the output is read where the input was written");
+    check(!plan_session_close(s) && !plan_free(p) && live == 0, "closed");
+    free(bytes);
+}
+
 static plan_session *inner_session;
 static plan_status inner_status;
 static void call_from_log(void *context, int level, const char *text) {
@@ -780,6 +798,7 @@ int main(int argc, char **argv) {
     test_rewind();
     test_metadata();
     test_bind();
+    test_bind_echo();
     test_busy();
     test_counters();
     test_threads();
