@@ -191,10 +191,11 @@ static void apply_pairs(Compilation *c)
 
 /* ---- feeds */
 
-/* NULL, or what the feed would need. */
+/* NULL, or what the feed would need. Positions, lengths and masks follow from a state; in another network the caller has them. */
 static const char *feed_refused(Compilation *c, const Value *v, Feed feed)
 {
     bool integer = v->dtype == DT_I64 || v->dtype == DT_I32;
+    if (!c->pair_count && feed != FEED_CALLER && feed != FEED_TOKEN) return "a model with states, by which steps are counted";
     switch (feed) {
     case FEED_CALLER: return NULL;
     case FEED_TOKEN: return integer && (v->rank == 1 || v->rank == 2) ? NULL : "i64 or i32 of rank 1 or 2";
@@ -204,20 +205,16 @@ static const char *feed_refused(Compilation *c, const Value *v, Feed feed)
     }
 }
 
-/* Positions, lengths and masks follow from a state or from tokens; in another network such a name means nothing. */
-static bool makes_steps(Compilation *c)
-{
-    return c->pair_count || graph_input_named(&c->graph, feed_conventions[0].input);
-}
-
 static void guess_feeds(Compilation *c)
 {
     Graph *g = &c->graph;
-    for (size_t i = 0; makes_steps(c) && i < COUNT_OF(feed_conventions); i++) {
+    for (size_t i = 0; i < COUNT_OF(feed_conventions); i++) {
         uint32_t input = graph_input_named(g, feed_conventions[i].input);
         if (!input || g->values[input].state)
             continue;
         Value *v = &g->values[input];
+        if (!c->pair_count && feed_conventions[i].feed != FEED_TOKEN)
+            continue;
         const char *reason = feed_refused(c, v, feed_conventions[i].feed);
         if (!reason && (v->rank > feed_conventions[i].max_rank || dtype_is_float(v->dtype)))
             reason = "integers of a smaller rank";

@@ -158,8 +158,15 @@ def states():
                        [info('logits', I64, ['batch', 'seq'])] + [info(b, F32, ['batch', 4]) for _, b in pairs]))
 
 
+def encoder():
+    """No state: the mask is the caller's, whatever it is called."""
+    ids, mask = info('input_ids', I64, ['batch', 'seq']), info('attention_mask', I64, ['batch', 'seq'])
+    return model(graph([node('Mul', ['input_ids', 'attention_mask'], ['y'])], [ids, mask], [info('y', I64, ['batch', 'seq'])]))
+
+
 def models():
     yield 'states', states()
+    yield 'encoder', encoder()
     good = plain()
     yield 'empty', b''
     yield 'text', b'This is no model.\n'
@@ -352,6 +359,7 @@ RECIPES = {
     'state_type': 'states:\n  - {input: past_key_values.0.key, output: logits}\n',
     'feed_name': 'feeds:\n  input_ids: tokens\n',
     'feed_input': 'feeds:\n  inputs: token\n',
+    'feed_no_states': 'feeds:\n  attention_mask: ones\n',
     'feed_type': 'feeds:\n  scale: token\n',
     'feed_state': 'feeds:\n  past_key_values.0.key: ones\n',
     'symbol': 'symbols:\n  sequence: [1, 4]\n',

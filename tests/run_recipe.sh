@@ -64,6 +64,14 @@ END
         failed=$((failed + 1))
         echo "not ok the states that names tell"
     fi
+    round "a mask without states" "$work/bad/encoder.onnx" --max batch=3 --max seq=7
+    if "$plan" --check --quiet "$work/bad/encoder.onnx" --max batch=3 --max seq=7; then
+        passed=$((passed + 1))
+        echo "ok a mask without states is the caller's"
+    else
+        failed=$((failed + 1))
+        echo "not ok a mask without states is the caller's"
+    fi
     round "an option binds before the recipe" "$work/bad/good.onnx" --recipe "$work/bad/bind_file.yaml" --bind "x=$work/bad/x.pb"
 fi
 for model in "$here"/../../shared/models/bytes/*/model.onnx; do
