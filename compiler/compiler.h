@@ -98,7 +98,7 @@ typedef struct Symbol {
     uint32_t proof;    /* how that, or its class, was decided */
     int slot;          /* word of the extents table, -1 none */
     int keep;          /* equations eliminate the symbol with the least: 0 minted by inference, 1 declared, 2 of the token
-                        * input, 3 of a state input */
+                        * input (without one, of what the caller feeds), 3 of a state input */
     uint32_t solved_by; /* eliminated: the node whose rule did it, and the rule */
     const char *solved_rule;
 } Symbol;

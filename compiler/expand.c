@@ -104,6 +104,14 @@ uint32_t expand_float(Expansion *e, float v)
     return index;
 }
 
+uint32_t expand_cast(Expansion *e, uint32_t x, DType from, DType to)
+{
+    if (from == to) return x;
+    const uint32_t made = expand_made(e, "Cast", x, 0);
+    expand_int(e, &e->nodes[e->count - 1], "to", to);
+    return made;
+}
+
 void expand_identity(Expansion *e, uint32_t from, uint32_t to)
 {
     Node *n = expand_node(e, "", "Identity", 1, 1);

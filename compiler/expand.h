@@ -41,6 +41,7 @@ uint32_t expand_number(Expansion *e, DType t, int rank, int64_t v); /* of one el
 uint32_t expand_float(Expansion *e, float v); /* f32, rank 0 */
 /* A node of the usual form: one or two inputs (0: no second), one fresh output, which is returned. */
 uint32_t expand_made(Expansion *e, const char *op, uint32_t a, uint32_t b);
+uint32_t expand_cast(Expansion *e, uint32_t x, DType from, DType to); /* X itself when the types are one */
 void expand_identity(Expansion *e, uint32_t from, uint32_t to);
 /* Index K of FROM along AXIS, which goes. */
 uint32_t expand_element(Expansion *e, uint32_t from, int axis, int64_t k);

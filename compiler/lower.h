@@ -82,7 +82,8 @@ int block_begin(Lower *l, BlockKind kind, View word, uint32_t node);
 void block_end(Lower *l, int block);                  /* WHILE: after the launches that set WORD anew */
 /* The word of the symbol of class data that a dim is made of; false: it has none, since it can only be one value. */
 bool extent_view(Lower *l, Dim counted, int rank, View *word);
-void set_extent(Lower *l, Dim counted, Dim value);    /* a launch that writes that word */
+/* A launch that writes that word; COUNTS: the buffer whose rows it counts, of which not all are written, or NULL. */
+void set_extent(Lower *l, Dim counted, Dim value, const View *counts);
 View view_slice(Lower *l, const View *whole, int axis, Dim index); /* one index along an axis: the view without that axis */
 void carry_states(Lower *l, const Node *leave, int states, const View *places); /* inputs of LEAVE become what lies in PLACES */
 bool made_between(Compilation *c, uint32_t value, uint32_t first, uint32_t end); /* by nodes first to end - 1, in each run */

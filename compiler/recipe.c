@@ -4,29 +4,18 @@
 
 #include <string.h>
 
-/* Inputs of states and the outputs that they become; {N} is a layer's number. */
+/* Inputs of states and the outputs that they become; {*} is the layer's number and what else names a state of it. */
 static const struct { const char *input, *output; } pair_conventions[] = {
-    {"past_key_values.{N}.key", "present.{N}.key"},
-    {"past_key_values.{N}.value", "present.{N}.value"},
-    {"past_key_values.{N}.conv_state", "present.{N}.conv_state"},
-    {"past_key_values.{N}.recurrent_state", "present.{N}.recurrent_state"},
-    {"past_key_values.{N}.ssm_state", "present.{N}.ssm_state"},
-    {"past_states.{N}.conv_state", "present.{N}.conv_state"},
-    {"past_states.{N}.recurrent_state", "present.{N}.recurrent_state"},
-    {"past_states.{N}.ssm_state", "present.{N}.ssm_state"},
-    {"past.{N}.key", "present.{N}.key"},
-    {"past.{N}.value", "present.{N}.value"},
-    {"key_cache.{N}", "updated_key_cache.{N}"},
-    {"value_cache.{N}", "updated_value_cache.{N}"},
-    {"past_key_{N}", "present_key_{N}"},
-    {"past_value_{N}", "present_value_{N}"},
-    {"past_{N}", "present_{N}"},
+    {"past_key_values{*}", "present{*}"},
+    {"past_states{*}", "present{*}"},
+    {"past{*}", "present{*}"},
+    {"{*}", "updated_{*}"},
 };
 
 static const struct { const char *input; Feed feed; int max_rank; } feed_conventions[] = {
     {"input_ids", FEED_TOKEN, 2},
     {"attention_mask", FEED_ONES, 2},
-    {"position_ids", FEED_POSITION, 2},
+    {"position_ids", FEED_POSITION, 3},
     {"write_indices", FEED_WRITE_INDEX, 1},
     {"nonpad_kv_seqlen", FEED_LENGTH, 1},
 };
@@ -68,31 +57,31 @@ bool sample_from_name(const char *name, SampleTail *out)
 
 Pattern pattern_of(const char *text)
 {
-    const char *at = strstr(text, "{N}");
+    const char *number = strstr(text, "{N}"), *at = number ? number : strstr(text, "{*}");
     if (!at)
-        return (Pattern){text, strlen(text), 0, false};
-    return (Pattern){text, (size_t)(at - text), strlen(at + 3), true};
+        return (Pattern){text, strlen(text), 0, PATTERN_PLAIN};
+    return (Pattern){text, (size_t)(at - text), strlen(at + 3), number ? PATTERN_NUMBER : PATTERN_ANY};
 }
 
 const char *pattern_match(Compilation *c, const Pattern *p, const char *name)
 {
     size_t size = strlen(name);
-    if (!p->numbered)
+    if (p->kind == PATTERN_PLAIN)
         return strcmp(p->text, name) ? NULL : "";
     if (size <= p->before + p->after || strncmp(name, p->text, p->before) ||
         strcmp(name + size - p->after, p->text + p->before + 3))
         return NULL;
-    size_t digits = size - p->before - p->after;
-    if (strspn(name + p->before, "0123456789") < digits)
+    size_t held = size - p->before - p->after;
+    if (p->kind == PATTERN_NUMBER && strspn(name + p->before, "0123456789") < held)
         return NULL;
-    return arena_text(&c->arena, "%.*s", (int)digits, name + p->before);
+    return arena_text(&c->arena, "%.*s", (int)held, name + p->before);
 }
 
-const char *pattern_fill(Compilation *c, const Pattern *p, const char *number)
+const char *pattern_fill(Compilation *c, const Pattern *p, const char *held)
 {
-    if (!p->numbered)
+    if (p->kind == PATTERN_PLAIN)
         return p->text;
-    return arena_text(&c->arena, "%.*s%s%s", (int)p->before, p->text, number, p->text + p->before + 3);
+    return arena_text(&c->arena, "%.*s%s%s", (int)p->before, p->text, held, p->text + p->before + 3);
 }
 
 /* ---- the graph's inputs and outputs */
@@ -202,10 +191,11 @@ static void apply_pairs(Compilation *c)
 
 /* ---- feeds */
 
-/* NULL, or what the feed would need. */
+/* NULL, or what the feed would need. Positions, lengths and masks follow from a state; in another network the caller has them. */
 static const char *feed_refused(Compilation *c, const Value *v, Feed feed)
 {
     bool integer = v->dtype == DT_I64 || v->dtype == DT_I32;
+    if (!c->pair_count && feed != FEED_CALLER && feed != FEED_TOKEN) return "a model with states, by which steps are counted";
     switch (feed) {
     case FEED_CALLER: return NULL;
     case FEED_TOKEN: return integer && (v->rank == 1 || v->rank == 2) ? NULL : "i64 or i32 of rank 1 or 2";
@@ -215,20 +205,16 @@ static const char *feed_refused(Compilation *c, const Value *v, Feed feed)
     }
 }
 
-/* Positions, lengths and masks follow from a state or from tokens; in another network such a name means nothing. */
-static bool makes_steps(Compilation *c)
-{
-    return c->pair_count || graph_input_named(&c->graph, feed_conventions[0].input);
-}
-
 static void guess_feeds(Compilation *c)
 {
     Graph *g = &c->graph;
-    for (size_t i = 0; makes_steps(c) && i < COUNT_OF(feed_conventions); i++) {
+    for (size_t i = 0; i < COUNT_OF(feed_conventions); i++) {
         uint32_t input = graph_input_named(g, feed_conventions[i].input);
         if (!input || g->values[input].state)
             continue;
         Value *v = &g->values[input];
+        if (!c->pair_count && feed_conventions[i].feed != FEED_TOKEN)
+            continue;
         const char *reason = feed_refused(c, v, feed_conventions[i].feed);
         if (!reason && (v->rank > feed_conventions[i].max_rank || dtype_is_float(v->dtype)))
             reason = "integers of a smaller rank";

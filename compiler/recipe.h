@@ -4,12 +4,13 @@
 
 #include "compiler.h"
 
-/* A name with at most one {N}, which stands for the digits of a layer's number. */
-typedef struct Pattern { const char *text; size_t before, after; bool numbered; } Pattern; /* bytes before, after {N} */
+/* A name with at most one {N}, which stands for the digits of a layer's number, or {*}, which stands for any text. */
+typedef enum { PATTERN_PLAIN, PATTERN_NUMBER, PATTERN_ANY } PatternKind;
+typedef struct Pattern { const char *text; size_t before, after; PatternKind kind; } Pattern; /* bytes before, after the braces */
 Pattern pattern_of(const char *text);
-/* The digits that {N} stands for, in the arena ("" without {N}); NULL: no match. */
+/* What the braces stand for, in the arena ("" without any); NULL: no match. */
 const char *pattern_match(Compilation *c, const Pattern *p, const char *name);
-const char *pattern_fill(Compilation *c, const Pattern *p, const char *number);
+const char *pattern_fill(Compilation *c, const Pattern *p, const char *held);
 
 /* FEED_CALLER for "caller"; false when the name is none. */
 bool feed_from_name(const char *name, Feed *out);

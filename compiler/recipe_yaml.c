@@ -184,6 +184,14 @@ static bool pair_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node_t
     return *to != NULL;
 }
 
+/* Both names have the same braces, or none; else *ALONE has some that the other lacks. */
+static bool same_braces(const PairText *p, Pattern *alone)
+{
+    const Pattern in = pattern_of(p->input), out = pattern_of(p->output);
+    *alone = in.kind > out.kind ? in : out;
+    return in.kind == out.kind;
+}
+
 static bool states_of(Reading *y, const yaml_node_t *n)
 {
     bool good = true;
@@ -193,13 +201,13 @@ static bool states_of(Reading *y, const yaml_node_t *n)
     for (int i = 0; i < list_count(n); i++) {
         yaml_node_t *item = list_item(y, n, i);
         PairText p = {NULL, NULL};
+        Pattern alone;
         if (!each_entry(y, item, "{input, output}", pair_entry, &p))
             good = false;
         else if (!p.input || !p.output)
             good = wrong(y, item, "a state needs input and output; found no %s", p.input ? "output" : "input");
-        else if (pattern_of(p.input).numbered != pattern_of(p.output).numbered)
-            good = wrong(y, item, "{N} occurs in '%s' alone; expected it in input and output",
-                         pattern_of(p.input).numbered ? p.input : p.output);
+        else if (!same_braces(&p, &alone))
+            good = wrong(y, item, "%.3s occurs in '%s' alone; expected it in input and output", alone.text + alone.before, alone.text);
         if (!good)
             continue;
         int k = y->r->pair_count++;

@@ -138,12 +138,14 @@ static void count_uses(Compilation *c)
     for (uint32_t i = 0; i < g->output_count; i++) g->values[g->outputs[i]].uses++;
 }
 
-/* Which symbols equations should keep: those of states, then of the tokens, then of other inputs. */
+/* Which symbols equations should keep: those of states, then of the tokens (or of what the caller feeds instead of them), then of
+ * other inputs. */
 static void rank_symbols(Compilation *c)
 {
+    const bool tokens = token_input(c) != 0;
     for (uint32_t i = 0; i < c->graph.input_count; i++) {
         const Value *v = &c->graph.values[c->graph.inputs[i]];
-        int keep = v->state ? 3 : v->feed == FEED_TOKEN ? 2 : 1;
+        int keep = v->state ? 3 : v->feed == FEED_TOKEN || (!tokens && v->feed == FEED_CALLER) ? 2 : 1;
         for (int k = 0; k < v->rank; k++)
             for (Sym s = 1; s <= c->symbol_count; s++)
                 if (dim_mentions(c, v->dims[k], s)) {

@@ -109,12 +109,14 @@ bool extent_view(Lower *l, Dim counted, int rank, View *word)
     return true;
 }
 
-void set_extent(Lower *l, Dim counted, Dim value)
+void set_extent(Lower *l, Dim counted, Dim value, const View *counts)
 {
     View word;
+    if (counts) counted = dim_resolve(l->c, counted); /* equal to the count of another buffer: this one has its writer too */
     if (!extent_view(l, counted, 1, &word)) return; /* it can only be one value, and nobody reads the word */
     Kernel *k = kernel_begin(l, NULL, "set_extent");
     kernel_out(k, "W", word);
+    if (counts) kernel_out(k, "COUNTS", *counts); /* the rows behind the extent are none: whoever reads may take all for written */
     kernel_dim(k, "EXTENT", value);
     kernel_label(k, l->c->symbols[extent_symbol(l->c, counted)].name);
     kernel_launch(k, 1, 1, 1, 32);

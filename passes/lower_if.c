@@ -34,7 +34,7 @@ static void lower_branch(Branches *b, const uint32_t *inputs, uint32_t first, ui
         if (made.buffer != to.buffer || made.offset != to.offset) lower_copy(l, b->leave, made, to, b->leave->name);
         const LoopGrowth *differs = b->loop->growth ? b->loop->growth[i] : NULL;
         for (int k = 0; differs && k < to.rank; k++)
-            if (differs->extent[k]) set_extent(l, differs->extent[k], to.dims[k]);
+            if (differs->extent[k]) set_extent(l, differs->extent[k], to.dims[k], &b->outputs[i]);
     }
 }
 

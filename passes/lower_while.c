@@ -28,7 +28,7 @@ static void prepare(WhileFrame *f)
         const Value *inside = node_output(l->c, f->enter, 1 + i);
         View initial = lower_input(l, f->enter, i);
         f->carried[i] = i ? lower_temporary(l, inside->name, inside->dtype, inside->rank, inside->dims) : block_word(l, inside->name);
-        if (growth(f, i)) set_extent(l, growth(f, i)->extent[growth(f, i)->axis], initial.dims[growth(f, i)->axis]);
+        if (growth(f, i)) set_extent(l, growth(f, i)->extent[growth(f, i)->axis], initial.dims[growth(f, i)->axis], NULL);
         View to = f->carried[i];
         for (int k = 0; k < to.rank; k++) to.dims[k] = initial.dims[k];
         lower_copy(l, f->enter, initial, to, f->enter->name);
@@ -38,7 +38,7 @@ static void prepare(WhileFrame *f)
         uint32_t out = f->leave->outputs[f->loop->states + i];
         if (out && l->c->graph.values[out].uses) f->stacked[i] = lower_output(l, f->leave, f->loop->states + i);
     }
-    set_extent(l, f->loop->trip, dim_const(l->c, 0));
+    set_extent(l, f->loop->trip, dim_const(l->c, 0), NULL);
 }
 
 /* The word that counts iterations, as the body's iteration number. */
@@ -103,8 +103,8 @@ static void lower_body(WhileFrame *f)
         if (growth(f, i)) extents[i] = lower_value(l, f->leave->inputs[i]).dims[growth(f, i)->axis];
     carry_states(l, f->leave, f->loop->states, f->carried);
     for (int i = 0; i < f->loop->states; i++)
-        if (extents[i]) set_extent(l, growth(f, i)->extent[growth(f, i)->axis], extents[i]);
-    set_extent(l, f->loop->trip, dim_add(l->c, f->loop->trip, dim_const(l->c, 1)));
+        if (extents[i]) set_extent(l, growth(f, i)->extent[growth(f, i)->axis], extents[i], NULL);
+    set_extent(l, f->loop->trip, dim_add(l->c, f->loop->trip, dim_const(l->c, 1)), NULL);
 }
 
 void lower_while(Lower *l, uint32_t enter, uint32_t leave)

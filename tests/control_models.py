@@ -108,6 +108,13 @@ def branches():
     other = graph([node("Softmax", "x", "e1"), node("Identity", "e1", "e2")], [info("e1", [2, 4]), info("e2", [2, 4])])
     yield Case("if_outputs", [node("If", "cond", "y1 y2", name="branch", then_branch=two, else_branch=other), node("Sub", "y1 y2", "z")], inputs, outputs, both,
                CONSTANTS, ifs=2, seams=["branch"])
+    # Two tables, of many rows or of few, equally long: one extent counts both.
+    tables = {name + k: floats(rows, 4, seed=rows + len(k)) for name, rows in (("long", 100), ("short", 3)) for k in ("", "2")}
+    pick = lambda name: helper.make_graph([], "body", [], [info(name + k, [tables[name].shape[0], 4]) for k in ("", "2")],
+                                          [numpy_helper.from_array(tables[name + k], name + k) for k in ("", "2")])
+    yield Case("if_tables", [node("If", "cond", "y1 y2", name="branch", then_branch=pick("long"), else_branch=pick("short")), node("Mul", "y1 y2", "y"),
+                             node("MatMul", "y w", "z")], inputs[1:], [info("z", ["rows", 4])], [{"cond": flag(c)} for c in (False, True, False)],
+               CONSTANTS, ifs=2, seams=["branch"])
 
 
 def step(extra=(), keep="s2", go="Less"):

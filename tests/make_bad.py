@@ -148,7 +148,25 @@ def decoder(out='present.0.key', out_type=F32):
                        [ids, past, scale], [info('logits', I64, ['batch', 'seq']), info(out, out_type, ['batch', 2, 'past', 4])]))
 
 
+def states():
+    """States with names as exporters give them, beside inputs and outputs that are none."""
+    pairs = [('past.0.conv', 'present.0.conv'), ('past_key_values.1.decoder.key', 'present.1.decoder.key'), ('past_key_values_2', 'present_key_values_2'),
+             ('past_key_self_3', 'present_key_self_3'), ('past_states.4.h', 'present.4.h'), ('cell', 'updated_cell'), ('passed.0', 'presented.0')]
+    ids = info('input_ids', I64, ['batch', 'seq'])
+    return model(graph([node('Identity', ['input_ids'], ['logits'])] + [node('Neg', [a], [b]) for a, b in pairs],
+                       [ids] + [info(a, F32, ['batch', 4]) for a, _ in pairs],
+                       [info('logits', I64, ['batch', 'seq'])] + [info(b, F32, ['batch', 4]) for _, b in pairs]))
+
+
+def encoder():
+    """No state: the mask is the caller's, whatever it is called."""
+    ids, mask = info('input_ids', I64, ['batch', 'seq']), info('attention_mask', I64, ['batch', 'seq'])
+    return model(graph([node('Mul', ['input_ids', 'attention_mask'], ['y'])], [ids, mask], [info('y', I64, ['batch', 'seq'])]))
+
+
 def models():
+    yield 'states', states()
+    yield 'encoder', encoder()
     good = plain()
     yield 'empty', b''
     yield 'text', b'This is no model.\n'
@@ -345,6 +363,7 @@ RECIPES = {
     'state_type': 'states:\n  - {input: past_key_values.0.key, output: logits}\n',
     'feed_name': 'feeds:\n  input_ids: tokens\n',
     'feed_input': 'feeds:\n  inputs: token\n',
+    'feed_no_states': 'feeds:\n  attention_mask: ones\n',
     'feed_type': 'feeds:\n  scale: token\n',
     'feed_state': 'feeds:\n  past_key_values.0.key: ones\n',
     'symbol': 'symbols:\n  sequence: [1, 4]\n',

@@ -310,6 +310,30 @@ def rotaries():
                 Const(np.array([[0, 0], [1, .5]], np.float32))], ["y"], {}, CONTRIB, expected=[np.array([[[[-3, -1, 1, 3]]]], np.float32)])
 
 
+# ---- MRotaryEmbedding: three rows of positions
+
+def mrotary(name, dtype="f32", shape=(2, 3, 64), heads=4, sections=(4, 2, 2), layout=0, interleaved=0, **attrs):
+    ids = np.random.default_rng(3).integers(0, 16, (3, shape[0], shape[2] if len(shape) == 4 else shape[1]))
+    cosine, sine = tables(16, sum(sections), dtype)
+    attrs.update(mrope_section=list(sections), mrope_layout=layout, interleaved=interleaved)
+    if len(shape) == 3:
+        attrs.setdefault("num_heads", heads)
+    return Case("mrotary_" + name, "MRotaryEmbedding", [("x", random(1, shape, dtype)), ("ids", ids), Const(cosine), Const(sine)], ["y"], attrs, CONTRIB,
+                dtype=dtype)
+
+
+def mrotaries():
+    for dtype in ("f32", "f16"):
+        for layout in (0, 1):
+            for interleaved in (0, 1):
+                yield mrotary("%d%d_%s" % (layout, interleaved, dtype), dtype, layout=layout, interleaved=interleaved)
+    for layout in (0, 1):
+        yield mrotary("4d_%d" % layout, shape=(2, 3, 5, 16), layout=layout)
+        yield mrotary("partial_%d" % layout, shape=(1, 4, 64), heads=2, layout=layout, num_heads=2, rotary_embedding_dim=16)
+        yield mrotary("first_alone_%d" % layout, sections=(8, 0, 0), layout=layout)
+        yield mrotary("even_%d" % layout, shape=(1, 2, 48), sections=(4, 4, 4), layout=layout, num_heads=2)
+
+
 # ---- TensorScatter
 
 def scatters():
@@ -336,4 +360,5 @@ def cases():
     yield from gqas()
     yield from gqa_vectors()
     yield from rotaries()
+    yield from mrotaries()
     yield from scatters()

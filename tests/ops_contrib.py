@@ -34,6 +34,34 @@ def activations():
     yield Case("quick_gelu_far", "QuickGelu", [("x", x[1:])], ["y"], {"alpha": 1.702}, MS)
 
 
+def gates():
+    """LinearAttentionGate, and GatedRMSNorm of whole rows and of heads in them."""
+    for dtype in TYPES:
+        for i, shape in enumerate(((1, 1, 4), (2, 3, 5), (1, 130, 2))):
+            a, b = random(110 + i, shape, dtype, 8.0), random(120 + i, shape, dtype, 3.0)
+            bias, scale = random(130, shape[-1:]), -np.exp(random(131, shape[-1:]))
+            decay = wide(scale) * np.log1p(np.exp(wide(a) + wide(bias)))
+            expected = [t.astype(np.float32).astype(TYPES[dtype]) for t in (decay, 1 / (1 + np.exp(-wide(b))))]
+            if dtype == "f32":
+                expected = None
+            label = "%d_%s" % (i, dtype)
+            yield Case("lineargate_" + label, "LinearAttentionGate", [("a", a), Const(bias), Const(scale), ("b", b)], ["decay", "beta"], {}, MS, dtype=dtype,
+                       expected=expected)
+            yield Case("lineargate_alone_" + label, "LinearAttentionGate", [("a", a), Const(bias), Const(scale)], ["decay"], {}, MS, dtype=dtype,
+                       expected=expected and expected[:1])
+        for i, (shape, group) in enumerate((((1, 1, 16), 16), ((2, 3, 48), 16), ((5, 33), 33), ((1, 2, 3, 10), 5))):
+            x, gate, scale = random(140 + i, shape, dtype), random(150 + i, shape, dtype, 3.0), random(160 + i, (group,), dtype)
+            rows = wide(x).reshape(-1, group)
+            for j, activation in enumerate((None, "silu", "swish", "sigmoid")):
+                epsilon = (1e-5, 1e-6, 1e-2, 1e-5)[j]
+                opened = 1 / (1 + np.exp(-wide(gate)))
+                y = (rows / np.sqrt((rows * rows).mean(-1, keepdims=True) + epsilon) * wide(scale)).reshape(shape) * opened
+                y = y if activation == "sigmoid" else y * wide(gate)
+                attrs = {} if activation is None else {"activation": activation, "epsilon": epsilon}
+                yield Case("gatednorm_%d_%s_%s" % (i, activation, dtype), "GatedRMSNorm", [("x", x), Const(scale), ("g", gate)], ["y"], attrs, MS,
+                           dtype=dtype, expected=None if dtype == "f32" else [y.astype(np.float32).astype(TYPES[dtype])])
+
+
 PRODUCTS = (((1, 48), (48, 1)), ((3, 1, 7), (3, 7, 5)), ((3, 5, 9), (9, 4)), ((1, 3), (3, 33)), ((2, 3, 4, 6), (2, 3, 6, 2)))
 
 
@@ -137,5 +165,5 @@ def weights():
 
 
 def cases():
-    for family in (activations, products, gemms, norms, linears, quantised, softmaxes, weights):
+    for family in (activations, gates, products, gemms, norms, linears, quantised, softmaxes, weights):
         yield from family()

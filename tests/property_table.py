@@ -74,11 +74,11 @@ VECTORS = "its dims are heads and blocks that hang together: the vectors of test
 NODE_TESTS = "few shapes are legal: ONNX's node tests"
 RANDOM = "what it draws is no one's else: tests/ops_random.py and run_extents.py look at shapes and distribution"
 BODIES = "it has the shapes of its body: ONNX's node tests, tests/passes"
-VALUES = "it stands for other nodes, or for values that are gone after infer: ONNX's node tests, tests/passes/sequence.txt, tests/ops_flex_attention.py"
+VALUES = "it stands for other nodes, or for values that are gone after infer: ONNX's node tests, tests/passes/sequence.txt, tests/ops_flex_attention.py, tests/ops_contrib.py"
 EXEMPT = {
     **{op: VALUES for op in ("ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct",
                              "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence",
-                             "ai.onnx.preview.FlexAttention")},
+                             "ai.onnx.preview.FlexAttention", "com.microsoft.GatedRMSNorm", "com.microsoft.LinearAttentionGate")},
     **{op: RANDOM for op in ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")},
     **{op: BODIES for op in ("If", "Loop", "Scan")},
     **{op: NODE_TESTS for op in ("BitCast", "BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix", "DFT", "STFT", "DeformConv", "MaxRoiPool",
@@ -87,7 +87,7 @@ EXEMPT = {
     **{op: VECTORS for op in ("Attention", "RotaryEmbedding", "CausalConvWithState", "LinearAttention")},
     **{"com.microsoft." + op: VECTORS for op in (
         "Attention", "BiasSoftmax", "CausalConvWithState", "DequantizeLinear", "DynamicQuantizeMatMul", "EmbedLayerNormalization", "FusedGemm",
-        "GatherBlockQuantized", "GroupQueryAttention", "LinearAttention", "MatMulIntegerToFloat", "MatMulNBits", "MoE", "MultiHeadAttention", "QGemm", "QLinearAveragePool",
+        "GatherBlockQuantized", "GroupQueryAttention", "LinearAttention", "MatMulIntegerToFloat", "MatMulNBits", "MoE", "MRotaryEmbedding", "MultiHeadAttention", "QGemm", "QLinearAveragePool",
         "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuantizeLinear", "RotaryEmbedding",
         "SimplifiedLayerNormalization", "TransposeMatMul")},
 }

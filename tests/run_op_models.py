@@ -81,9 +81,21 @@ def wrong_kernels(arguments, folder):
     return None
 
 
+def audited(arguments, folder):
+    """None, or which clause of the contract a launch breaks."""
+    result = subprocess.run([os.path.join(arguments.build, "plan-inspect"), os.path.join(folder, "model.plan"), "--audit"], capture_output=True, text=True, check=False)
+    failures = [line for line in result.stdout.splitlines() if line.startswith("FAIL")] or [result.stderr.strip()[:300]]
+    return None if result.returncode == 0 else "audit: " + failures[0]
+
+
+def made(arguments, folder):
+    """None, or what is wrong with the plan."""
+    return compile_model(arguments, folder) or wrong_kernels(arguments, folder) or audited(arguments, folder)
+
+
 def compile_all(arguments, folders):
     with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-        texts = list(pool.map(lambda folder: compile_model(arguments, folder) or wrong_kernels(arguments, folder), folders))
+        texts = list(pool.map(lambda folder: made(arguments, folder), folders))
     return {folder: text for folder, text in zip(folders, texts) if text}
 
 

@@ -48,6 +48,30 @@ if command -v python3 >/dev/null 2>&1; then # files named in a recipe lie beside
     printf 'bind: {x: x.pb}\n' >"$work/bad/bind.yaml"
     round "bound by an option" "$work/bad/good.onnx" --bind "x=$work/bad/x.pb"
     round "bound by the recipe" "$work/bad/good.onnx" --recipe "$work/bad/bind.yaml"
+    round "states by their names" "$work/bad/states.onnx"
+    "$plan" --quiet --print-recipe "$work/bad/states.onnx" | sed -n 's/^  - {input: \(.*\), output: \(.*\)}$/\1 \2/p' | tr -d '"' >"$work/found"
+    if cmp - "$work/found" <<'END'; then
+past.0.conv present.0.conv
+past_key_values.1.decoder.key present.1.decoder.key
+past_key_values_2 present_key_values_2
+past_key_self_3 present_key_self_3
+past_states.4.h present.4.h
+cell updated_cell
+END
+        passed=$((passed + 1))
+        echo "ok the states that names tell"
+    else
+        failed=$((failed + 1))
+        echo "not ok the states that names tell"
+    fi
+    round "a mask without states" "$work/bad/encoder.onnx" --max batch=3 --max seq=7
+    if "$plan" --check --quiet "$work/bad/encoder.onnx" --max batch=3 --max seq=7; then
+        passed=$((passed + 1))
+        echo "ok a mask without states is the caller's"
+    else
+        failed=$((failed + 1))
+        echo "not ok a mask without states is the caller's"
+    fi
     round "an option binds before the recipe" "$work/bad/good.onnx" --recipe "$work/bad/bind_file.yaml" --bind "x=$work/bad/x.pb"
 fi
 for model in "$here"/../../shared/models/bytes/*/model.onnx; do

@@ -1,6 +1,6 @@
 /* rotary: rotates the first 2 * HALF elements of each head of X [B, heads, S, HEAD] by the angles of its position, copies the
  * others. TABLE: 2 COS and SIN are [positions, HALF], 3 they are [B, S, HALF]. POSITIONS: 0 none, 1 POS is the first
- * position, 2 POS is [B, S]. A position without a row in the tables is not rotated. */
+ * position, 2 POS is [B, S], 3 it is [3, B, S] and STREAM(at) says which of the three angle `at` goes by. A position without a row in the tables is not rotated. */
 KERNEL(256)
 {
     EXTENTS
@@ -18,6 +18,8 @@ KERNEL(256)
 #else
 #if POSITIONS == 1
         const idx position = (idx)POS_LD(POS_OFF) + s;
+#elif POSITIONS == 3
+        const idx position = (idx)POS_LD(POS_AT(STREAM(at), b, s));
 #else
         const idx position = (idx)POS_LD(POS_AT(b, s));
 #endif

@@ -1,4 +1,4 @@
-/* attention.c - ai.onnx Attention (23, 24) and TensorScatter; com.microsoft and ai.onnx RotaryEmbedding. GroupQueryAttention is
+/* attention.c - ai.onnx Attention (23, 24) and TensorScatter; com.microsoft and ai.onnx RotaryEmbedding, MRotaryEmbedding. GroupQueryAttention is
  * in gqa.c. */
 #include "ops/heads.h"
 #include "ops/rows.h"
@@ -261,7 +261,7 @@ static bool rotary_tables_fit(Compilation *c, const Node *n, const Value *x, Dim
     const Value *cosine = node_input(c, n, ports.cosine), *sine = node_input(c, n, ports.sine);
     const Value *positions = node_input(c, n, ports.positions);
     const int64_t turned = attr_int(n, "rotary_embedding_dim");
-    const int expected = positions ? 2 : 3;
+    const int expected = positions ? 2 : 3, batch = positions && positions->rank == 3;
     if (cosine->rank != expected || sine->rank != expected) {
         node_error(c, n, "cos and sin must have rank %d %s position_ids, found %d and %d", expected,
                    positions ? "with" : "without", cosine->rank, sine->rank);
@@ -269,15 +269,46 @@ static bool rotary_tables_fit(Compilation *c, const Node *n, const Value *x, Dim
     }
     for (int i = 0; i < expected; i++)
         if (!dim_equate(c, n, "cos and sin have one shape", cosine->dims[i], sine->dims[i])) return false;
-    if (positions && positions->rank == 2) {
-        if (!dim_equate(c, n, "a position for each row", positions->dims[0], x->dims[0]) ||
-            !dim_equate(c, n, "a position for each row", positions->dims[1], x->dims[x->rank == 4 ? 2 : 1]))
+    if (positions && positions->rank >= 2) {
+        if (!dim_equate(c, n, "a position for each row", positions->dims[batch], x->dims[0]) ||
+            !dim_equate(c, n, "a position for each row", positions->dims[batch + 1], x->dims[x->rank == 4 ? 2 : 1]))
             return false;
     }
     if (!positions && !dim_equate(c, n, "an angle for each row", cosine->dims[1], x->dims[x->rank == 4 ? 2 : 1])) return false;
     const Dim width = cosine->dims[expected - 1];
     return dim_equate(c, n, "cos has half the width that is rotated", width ? dim_scale(c, width, 2) : 0,
                       turned > 0 ? dim_const(c, turned) : head);
+}
+
+/* MRotaryEmbedding: three rows of positions; mrope_section tells which of them each angle goes by. */
+static const Attr *rotary_sections(const Node *n)
+{
+    return strcmp(n->op_type, "MRotaryEmbedding") != 0 ? NULL : node_attr(n, "mrope_section");
+}
+
+static bool sections_fit(Compilation *c, const Node *n)
+{
+    const Value *positions = node_input(c, n, 1), *cosine = node_input(c, n, 2);
+    const Attr *sections = rotary_sections(n);
+    int64_t half, sum = 0;
+    if (sections->count != 3 || sections->ints[0] < 0 || sections->ints[1] < 0 || sections->ints[2] < 0) {
+        node_error(c, n, "mrope_section must be 3 integers that are not negative");
+        return false;
+    }
+    for (int i = 0; i < 3; i++) sum += sections->ints[i];
+    if (attr_int(n, "mrope_layout") < 0 || attr_int(n, "mrope_layout") > 1) {
+        node_error(c, n, "mrope_layout is %lld; expected 0 or 1", (long long)attr_int(n, "mrope_layout"));
+        return false;
+    }
+    if (positions->rank != 3) {
+        node_error(c, n, "position_ids '%s' has rank %d; expected 3", positions->name, positions->rank);
+        return false;
+    }
+    if (cosine->rank > 0 && dim_is_const(c, cosine->dims[cosine->rank - 1], &half) && half != sum) {
+        node_error(c, n, "mrope_section counts %lld angles; cos has %lld", (long long)sum, (long long)half);
+        return false;
+    }
+    return dim_equate(c, n, "three positions for each row", positions->dims[0], dim_const(c, 3));
 }
 
 static bool rotary_shape(Compilation *c, Node *n)
@@ -295,11 +326,22 @@ static bool rotary_shape(Compilation *c, Node *n)
             return false;
         }
     }
+    if (rotary_sections(n) && !sections_fit(c, n)) return false;
     if (!rotary_sizes(c, n, x, &heads, &head)) return false;
     /* The contrib form may rotate less than the head without saying so; then the table's width tells. */
     if (attr_int(n, "rotary_embedding_dim") == 0 && !strcmp(n->domain, "com.microsoft"))
         return output_set(c, n, 0, x->dtype, x->rank, x->dims);
     return rotary_tables_fit(c, n, x, head) && output_set(c, n, 0, x->dtype, x->rank, x->dims);
+}
+
+/* The row of positions of angle `at`: sections one behind another, or the second and third at every third angle. */
+static const char *stream_text(Compilation *c, const Node *n)
+{
+    const int64_t *s = rotary_sections(n)->ints;
+    if (attr_int(n, "mrope_layout") == 0)
+        return arena_text(&c->arena, "((at) < %lldLL ? 0 : (at) < %lldLL ? 1 : 2)", (long long)s[0], (long long)(s[0] + s[1]));
+    return arena_text(&c->arena, "((at) %% 3 == 1 && (at) < %lldLL ? 1 : (at) %% 3 == 2 && (at) < %lldLL ? 2 : 0)", (long long)(3 * s[1]),
+                      (long long)(3 * s[2]));
 }
 
 static void rotary_positions(Lower *l, Kernel *k, const Node *n, int input)
@@ -311,7 +353,8 @@ static void rotary_positions(Lower *l, Kernel *k, const Node *n, int input)
     }
     const View v = lower_input(l, n, input);
     kernel_in(k, "POS", v);
-    kernel_int(k, "POSITIONS", v.rank == 2 ? 2 : 1);
+    kernel_int(k, "POSITIONS", v.rank >= 2 ? v.rank : 1);
+    if (v.rank == 3) kernel_text(k, "STREAM(at)", stream_text(c, n));
 }
 
 static void rotary_lower(Lower *l, Node *n)
@@ -453,6 +496,11 @@ static const OpRow rows[] = {
      .schema = "input:T, position_ids:i64, cos_cache:T, sin_cache:T -> output:T ; "
                "interleaved:int=0, is_packed_batching:int=0, num_heads:int=0, rotary_embedding_dim:int=0, scale:float=1.0 | "
                "T=f32 f16 bf16",
+     .shape = rotary_shape, .lower = rotary_lower, .note = "not: is_packed_batching, scale"},
+    {.domain = "com.microsoft", .name = "MRotaryEmbedding", .since = 1,
+     .schema = "input:T, position_ids:i64, cos_cache:T, sin_cache:T -> output:T ; "
+               "interleaved:int=0, is_packed_batching:int=0, mrope_layout:int=0, mrope_section:ints, num_heads:int=0, "
+               "rotary_embedding_dim:int=0, scale:float=1.0 | T=f32 f16 bf16",
      .shape = rotary_shape, .lower = rotary_lower, .note = "not: is_packed_batching, scale"},
     {.domain = "", .name = "TensorScatter", .since = 24, .facts = OP_APPEND,
      .schema = "past_cache:T, update:T, write_indices:i64? -> present_cache:T ; axis:int=-2, mode:string=linear | "

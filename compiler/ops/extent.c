@@ -18,7 +18,9 @@ static void select_phase(Lower *l, Node *n, const Selection *s, const View *coun
     Kernel *k = kernel_begin(l, n, "select");
     if (phase != 1) kernel_in(k, "X", s->from);
     if (phase >= 2) kernel_out(k, "Y", s->to);
-    if (phase != 3) kernel_inout(k, "N", *counts);
+    if (phase == 0) kernel_out(k, "N", *counts);
+    else if (phase == 1) kernel_inout(k, "N", *counts);
+    else if (phase == 2) kernel_in(k, "N", *counts);
     if (phase & 1) kernel_out(k, "W", s->word);
     kernel_int(k, "PHASE", phase);
     kernel_int(k, "CHUNKS", chunks);

@@ -4,15 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-/* X as dtype TO. */
-static uint32_t cast(Expansion *e, uint32_t x, DType from, DType to)
-{
-    if (from == to) return x;
-    const uint32_t made = expand_made(e, "Cast", x, 0);
-    expand_int(e, &e->nodes[e->count - 1], "to", to);
-    return made;
-}
-
 /* Keys or values with REPEAT copies of each head side by side, so that they are as many as the query's. */
 static uint32_t repeated(Expansion *e, uint32_t x, int64_t repeat, int64_t heads, int64_t width)
 {
@@ -79,16 +70,16 @@ static bool expand_flex(Expansion *e)
     const DType type = node_input(e->c, &e->node, 0)->dtype, wide = precision_of(e, type);
     if (!wide || !heads_of(e, &h)) return false;
     const double scale = attr_given(&e->node, "scale") ? attr_float(&e->node, "scale") : 1.0 / sqrt((double)h.width);
-    const uint32_t root = cast(e, expand_float(e, (float)sqrt(scale)), DT_F32, type); /* half of it for each side */
+    const uint32_t root = expand_cast(e, expand_float(e, (float)sqrt(scale)), DT_F32, type); /* half of it for each side */
     const uint32_t q = expand_made(e, "Mul", e->node.inputs[0], root);
     const uint32_t k = expand_made(e, "Mul", repeated(e, e->node.inputs[1], h.count / h.kv_count, h.count, h.width), root);
-    const uint32_t v = cast(e, repeated(e, e->node.inputs[2], h.count / h.kv_count, h.count, h.v_width), type, wide);
-    const uint32_t scores = modified(e, "score_mod", cast(e, expand_made(e, "MatMul", q, transposed(e, k)), type, wide));
+    const uint32_t v = expand_cast(e, repeated(e, e->node.inputs[2], h.count / h.kv_count, h.count, h.v_width), type, wide);
+    const uint32_t scores = modified(e, "score_mod", expand_cast(e, expand_made(e, "MatMul", q, transposed(e, k)), type, wide));
     if (!scores) return false;
     const uint32_t softmax = expand_made(e, "Softmax", scores, 0); /* of the last axis */
     const uint32_t probabilities = modified(e, "prob_mod", softmax);
     if (!probabilities) return false;
-    expand_identity(e, cast(e, expand_made(e, "MatMul", probabilities, v), wide, type), e->node.outputs[0]);
+    expand_identity(e, expand_cast(e, expand_made(e, "MatMul", probabilities, v), wide, type), e->node.outputs[0]);
     return true;
 }
 

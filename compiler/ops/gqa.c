@@ -31,8 +31,6 @@ static bool refused(Compilation *c, const Node *n)
         what = "quantised caches (k_quant_type, v_quant_type, k_scale, v_scale) are";
     else if (attr_int(n, "qk_output") != 0 || has_output(n, 3))
         what = "output_qk is";
-    else if (attr_int(n, "sliding_window_cache") != 0)
-        what = "sliding_window_cache is";
     if (what) node_error(c, n, "%s not supported", what);
     return what != NULL;
 }
@@ -66,6 +64,16 @@ static bool read_head(Compilation *c, const Node *n, Sizes *z)
     return false;
 }
 
+/* sliding_window_cache lets whoever allocates the cache choose its rows, from the window's length on; the node drops rows only
+ * when they are fewer than the positions. A plan's cache has a row for each position, so that there the attribute says nothing. */
+static bool window_open(Compilation *c, const Node *n, const Sizes *z)
+{
+    int64_t past;
+    if (!attr_int(n, "sliding_window_cache") || !z->past || !dim_is_const(c, z->past, &past) || past == 0) return true;
+    node_error(c, n, "sliding_window_cache with a cache of %lld rows is not supported; expected rows that are a symbol", (long long)past);
+    return false;
+}
+
 static bool read_sizes(Compilation *c, const Node *n, Sizes *z)
 {
     const Value *q = node_input(c, n, GQ_QUERY), *past = node_input(c, n, GQ_PAST_KEY);
@@ -96,7 +104,7 @@ static bool read_sizes(Compilation *c, const Node *n, Sizes *z)
     if (z->fresh && !dim_is(c, dim_resolve(c, z->fresh), 0)) z->fresh = z->rows;
     if (!read_head(c, n, z)) return false;
     z->total = present_rows(c, n, z);
-    return !diag_failed(c);
+    return !diag_failed(c) && window_open(c, n, z);
 }
 
 static bool caches_fit(Compilation *c, const Node *n, const Sizes *z)
@@ -491,7 +499,7 @@ static const OpRow rows[] = {
                "scale:float?, sliding_window_cache:int=0, smooth_softmax:int=-1, softcap:float=0.0, v_quant_type:string=NONE | "
                "T=f32 f16 bf16, C=f32 f16 bf16, S=f32",
      .shape = gqa_shape, .lower = gqa_lower, .inplace = gqa_inplace, .length_input = GQ_LENGTHS + 1, .row_lengths = gqa_row_lengths,
-     .note = "not: quantised caches, output_qk, sliding_window_cache"},
+     .note = "not: quantised caches, output_qk, sliding_window_cache of constant rows"},
 };
 
 const OpFamily ops_gqa = {rows, COUNT_OF(rows), "compiler/ops/gqa.c"};

@@ -25,7 +25,7 @@ static void inverse_lower(Lower *l, Node *n)
     const View w = lower_temporary(l, arena_text(&c->arena, "%s.scratch", n->name), x.store == DT_F64 ? DT_F64 : DT_F32, 2, scratch);
     Kernel *k = kernel_begin(l, n, "inverse");
     kernel_in(k, "X", x);
-    kernel_inout(k, "W", w);
+    kernel_out(k, "W", w);
     kernel_out(k, "Y", y);
     rows_define(c, k, "X", &x, x.rank - 2);
     rows_define(c, k, "Y", &y, y.rank - 2);

@@ -120,7 +120,7 @@ static void det_lower(Lower *l, Node *n)
     const Dim dims[3] = {rows, x.dims[y.rank], x.dims[y.rank]};
     Kernel *k = kernel_begin(l, n, "det");
     kernel_in(k, "X", x);
-    kernel_inout(k, "A", lower_temporary(l, arena_text(&c->arena, "%s matrix", n->name), x.store == DT_F64 ? DT_F64 : DT_F32, 3, dims));
+    kernel_out(k, "A", lower_temporary(l, arena_text(&c->arena, "%s matrix", n->name), x.store == DT_F64 ? DT_F64 : DT_F32, 3, dims));
     kernel_out(k, "Y", y);
     rows_define(c, k, "X", &x, y.rank);
     rows_define(c, k, "Y", &y, y.rank);

@@ -59,7 +59,7 @@ static void nms_lower(Lower *l, Node *n)
     scalar(l, k, n, 2, "M", "LIMIT", "0");
     scalar(l, k, n, 3, "O", "OVERLAP", "0.0f");
     scalar(l, k, n, 4, "T", "LEAST", "-INF_F");
-    kernel_inout(k, "LEFT", lower_temporary(l, arena_text(&c->arena, "%s left", n->name), DT_BOOL, 2, left));
+    kernel_out(k, "LEFT", lower_temporary(l, arena_text(&c->arena, "%s left", n->name), DT_BOOL, 2, left));
     kernel_out(k, "P", taken);
     kernel_out(k, "N", counts);
     kernel_int(k, "CENTRE", attr_int(n, "center_point_box") != 0);

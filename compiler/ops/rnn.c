@@ -207,9 +207,9 @@ static void bind_cell(Lower *l, Kernel *k, Node *n, const Rnn *p)
     optional_in(l, k, n, "H0", 5, swap);
     optional_in(l, k, n, "C0", 6, swap);
     optional_in(l, k, n, "P", 7, false);
-    kernel_inout(k, "H", scratch(l, n, "state", p->wide, 3, state));
-    kernel_inout(k, "A", scratch(l, n, "recurrent", p->wide, 3, rows));
-    if (p->cell != CELL_PLAIN) kernel_inout(k, "C", scratch(l, n, "cell", p->wide, 3, state));
+    kernel_out(k, "H", scratch(l, n, "state", p->wide, 3, state));
+    kernel_out(k, "A", scratch(l, n, "recurrent", p->wide, 3, rows));
+    if (p->cell != CELL_PLAIN) kernel_out(k, "C", scratch(l, n, "cell", p->wide, 3, state));
     optional_out(l, k, n, "Y", 0, swap);
     optional_out(l, k, n, "YH", 1, swap);
     optional_out(l, k, n, "YC", 2, swap);

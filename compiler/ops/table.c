@@ -12,7 +12,7 @@ extern const OpFamily ops_pointwise, ops_shape, ops_movement, ops_slice, ops_red
     ops_gqa, ops_mha, ops_embed, ops_recurrent, ops_select, ops_conv, ops_moe, ops_control,
     ops_rnn, ops_einsum, ops_signal, ops_loss, ops_scatter, ops_lines, ops_random, ops_extent, ops_nms, ops_unique,
     ops_pool, ops_conv_transpose, ops_resize, ops_sample, ops_rearrange, ops_normalise,
-    ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast, ops_sequence, ops_flex_attention,
+    ops_requantize, ops_qmatmul, ops_qlinear, ops_qconv, ops_inverse, ops_bitcast, ops_sequence, ops_flex_attention, ops_gated,
     ops_logic, ops_cast,
     ops_fill, ops_gather;
 
@@ -23,7 +23,7 @@ static const OpFamily *const families[] = {
     &ops_rnn, &ops_einsum, &ops_signal, &ops_loss, &ops_scatter, &ops_lines, &ops_random, &ops_extent, &ops_nms, &ops_unique,
     &ops_pool, &ops_conv_transpose, &ops_resize, &ops_sample, &ops_rearrange, &ops_normalise,
     &ops_requantize, &ops_qmatmul, &ops_qlinear, &ops_qconv, &ops_inverse, &ops_bitcast,
-    &ops_sequence, &ops_flex_attention, &ops_logic, &ops_cast,
+    &ops_sequence, &ops_flex_attention, &ops_gated, &ops_logic, &ops_cast,
     &ops_fill, &ops_gather,
 };
 

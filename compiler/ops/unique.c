@@ -36,7 +36,7 @@ static void result(Lower *l, Kernel *k, const Node *n, int output, const char *n
 static void scratch(Lower *l, Kernel *k, const Node *n, const char *name, int64_t room)
 {
     const Dim dim = dim_const(l->c, room);
-    kernel_inout(k, name, lower_temporary(l, arena_text(&l->c->arena, "%s %s", n->name, name), DT_I32, 1, &dim));
+    kernel_out(k, name, lower_temporary(l, arena_text(&l->c->arena, "%s %s", n->name, name), DT_I32, 1, &dim));
 }
 
 /* ITEM_AT(item, e) and RESULT_AT(place, e): the axis first, the others as columns. */
