@@ -498,6 +498,7 @@ typedef struct Options {
     enum { CONDITIONS_AUTO, CONDITIONS_NODE, CONDITIONS_SEAM } conditions; /* how blocks that run on a condition are realised */
     int max_count; Range *max;  /* --max, --pin */
     int bind_count; Bind *binds; /* --bind */
+    bool one_token;             /* not an option: a first attempt found that the graph holds for steps of one token only */
 } Options;
 
 /* Bytes of each region, set by memory. The initialised part of weights and load comes from the file. */
@@ -521,6 +522,7 @@ struct Compilation {
     int pair_count; StatePair *pairs;
     Sym batch, sequence, position; /* set by classify; position: the growing symbol, or one made for static caches; 0 none */
     Dim position_step;             /* position := position + this each step */
+    bool state_stuck;              /* classify failed: the graph, read for any number of tokens, lets no state grow */
     int64_t capacity;
     uint32_t extents;              /* buffer of the extents table; set by lower */
     uint32_t tickets;              /* words by which blocks of a launch meet, all 0 between launches; a buffer, set by lower; 0 none */

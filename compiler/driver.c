@@ -233,6 +233,9 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+#define AGAIN -1 /* nothing is said yet: compile_one_token */
+
+/* The exit status, or AGAIN. Standard input cannot be read twice. */
 static int compile(Compilation *c, const Command *command)
 {
     double start = now();
@@ -240,6 +243,8 @@ static int compile(Compilation *c, const Command *command)
     if (end == FAILED)
         ops_report_missing(c);
     report.seconds = now() - start;
+    if (c->state_stuck && !(command->from_text && !strcmp(command->from_text, "-")))
+        return AGAIN;
     diag_print(c, stderr);
     if (end == FAILED)
         return 1;
@@ -252,6 +257,18 @@ static int compile(Compilation *c, const Command *command)
     return 0;
 }
 
+/* Everything anew, now for steps of one token: only the whole graph shows that no other step has a meaning. */
+static int compile_one_token(Compilation *c, int argc, char **argv)
+{
+    Command command;
+    arena_free(&c->arena);
+    *c = (Compilation){0};
+    if (command_read(c, argc, argv, &command) != COMMAND_GO)
+        fault("driver", "a command line that was read once was refused");
+    c->options.one_token = true;
+    return compile(c, &command);
+}
+
 int main(int argc, char **argv)
 {
     static Compilation c; /* static, so that a leak checker finds what hangs on it after a fault */
@@ -261,6 +278,8 @@ int main(int argc, char **argv)
     if (status == COMMAND_GO) {
         const char *wrong = wrong_passes(&c, &command);
         status = wrong ? command_usage(wrong) : compile(&c, &command);
+        if (status == AGAIN)
+            status = compile_one_token(&c, argc, argv);
     }
     arena_free(&c.arena);
     if (fflush(stdout) || ferror(stdout)) {

@@ -119,6 +119,8 @@ static bool pair_step(Compilation *c, StatePair *p)
         Dim step = dim_sub(c, after, before);
         if (!single_symbol(c, before, &s) || !step || dim_mentions(c, step, s) || !adds_rows(c, step) ||
             p->growing_axis >= 0) {
+            const Value *tokens = &c->graph.values[token_input(c)];
+            c->state_stuck = dim_is(c, before, 0) && token_input(c) && tokens->rank >= 1 && !c->options.one_token;
             diag_error(c, p->input_name, "state pair with '%s': dim %d becomes %s after a step; expected %s plus what is fed", p->output_name,
                        k, dim_text(c, after), dim_text(c, before));
             return false;

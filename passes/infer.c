@@ -189,11 +189,20 @@ static bool apply_pins(Compilation *c)
     return !control || (pin(c, c->recipe.ranges, c->recipe.range_count) && pin(c, c->options.max, c->options.max_count));
 }
 
+/* Where tokens broadcast against all positions, equal lengths would mean that no state ever grows: it is one token. */
+static bool apply_one_token(Compilation *c)
+{
+    const Value *t = &c->graph.values[token_input(c)];
+    return !c->options.one_token ||
+           dim_equate(c, NULL, "a state grows, and the tokens of a step broadcast to all its rows", t->dims[t->rank - 1], dim_const(c, 1));
+}
+
 bool pass_infer(Compilation *c)
 {
     bool good = apply_pins(c);
     const Declared *declared = take_declared(c);
     rank_symbols(c);
+    good = good && apply_one_token(c);
     count_uses(c);
     (void)infer_round(c, true, &good);
     good = good && lists_end(c);

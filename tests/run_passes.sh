@@ -14,9 +14,10 @@ set -uo pipefail
 . "$(dirname "$0")/counts.sh"
 needs_compiler passes
 
-# Splits a file into cases $WORK/FILE.N; prints their names and arguments.
+# Splits a file into cases $WORK/FILE.N; prints their names and arguments, each when its file is whole: they are run meanwhile.
 split_cases() {
-    awk -v to="$2" '/^#@ / { n++; file = sprintf("%s.%03d", to, n); print file, substr($0, 4) } n { print > file }' "$1"
+    awk -v to="$2" 'function done() { if (n) { close(file); print file, line } }
+        /^#@ / { done(); n++; file = sprintf("%s.%03d", to, n); line = substr($0, 4) } n { print > file } END { done() }' "$1"
 }
 
 expected() { sed -n "s/^#$2 \{0,1\}//p" "$1"; }

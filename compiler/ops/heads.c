@@ -82,7 +82,7 @@ bool mask_fits(Compilation *c, const Node *n, const Value *mask, Dim batch, Dim 
         return false;
     }
     for (int i = 1; i <= mask->rank; i++) {
-        const Dim d = mask->dims[mask->rank - i];
+        const Dim d = dim_resolve(c, mask->dims[mask->rank - i]);
         if (!d) continue;
         if (i == 1) { /* a shorter or longer constant mask is legal: what it lacks is masked */
             if (!dim_is_const(c, d, NULL) && !dim_equate(c, n, "a mask is as long as the keys", d, total)) return false;

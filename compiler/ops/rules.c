@@ -54,6 +54,8 @@ bool broadcast_dim(Compilation *c, const Node *n, Dim a, Dim b, Dim *out)
 {
     int64_t va, vb;
     *out = 0;
+    a = dim_resolve(c, a);
+    b = dim_resolve(c, b);
     if (dim_is(c, a, 1)) { *out = b; return true; }
     if (dim_is(c, b, 1)) { *out = a; return true; }
     if (!a || !b) {
