@@ -1,5 +1,7 @@
 """onerow_products.py - products of one row with constant matrices: which of them one kernel makes, with which epilogues, and what comes
 out (compiler/ops/gemv.c, passes/fuse.c). Expected values by onnxruntime in float32 from the same rounded inputs and weights."""
+import itertools
+
 import numpy as np
 
 from op_models import Graph, random
@@ -52,16 +54,23 @@ def sizes(dtype):
 
 
 def ring(kind, tiles, k, dtype, blocks):
-    return "gemv_ring/tiles=%s,k=%d,bits=%d,zeros=%d,%s %d" % (tiles, k, 16 if kind == "plain" else 4, kind.endswith("z"), dtype, blocks)
+    bits, block = (16, 0) if kind == "plain" else (4, int(kind.strip("nbitsz")))
+    return "gemv_ring/tiles=%s,k=%d,bits=%d,block=%d,zeros=%d,%s %d" % (tiles, k, bits, block, kind.endswith("z"), dtype, blocks)
+
+
+def ringed(kind, k, dtype, blocks, fits):
+    g = row("ring_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": int(fits)})
+    g.tuning = ring(kind, "143x1", k, dtype, blocks)
+    yield g.output(product(g, kind, "x", k, 2250), product(g, kind, "x", k, 17))
 
 
 def rings(dtype):
     """Slices through shared memory, as a tuning file asks for by the keys that gemv.c has."""
+    for kind, k in itertools.product(("nbits32", "nbits32z", "plain"), (256, 320, 896, 1536, 5376)):
+        yield from ringed(kind, k, dtype, 1, kind != "nbits32z" or k % 256 == 0)
+    for kind, k in (("nbits64", 1152), ("nbits64z", 1536), ("nbits128", 1280), ("nbits128z", 2048), ("nbits256", 1536), ("nbits128", 640)):
+        yield from ringed(kind, k, dtype, 2, k != 640)
     for kind in ("nbits32", "nbits32z", "plain"):
-        for k, blocks in ((256, 1), (320, 1), (896, 1), (1536, 5), (5376, 1)):
-            g = row("ring_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": int(kind != "nbits32z" or k % 256 == 0)})
-            g.tuning = ring(kind, "143x1", k, dtype, blocks)
-            yield g.output(product(g, kind, "x", k, 2250), product(g, kind, "x", k, 17))
         g = row("ring_gated_%s" % kind, dtype, 512, {"gemv": 1, "launches": 1, "shared": 1})
         g.tuning = ring(kind, "407x2", 512, dtype, 1)
         yield g.output(gated(g, kind, 512, 6433), product(g, kind, "x", 512, 100))

@@ -4,7 +4,7 @@
  * expression joins (a gate and what it gates). A block makes units BID_X, BID_X + GRID_X ...; its KS warps share each row
  * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp has DEPTH slices on their way, the first
  * ones asked for before the kernel waits for those before it: matrices and SCALE are constants. They come into registers or, with
- * RING (with 4 bits: SLICE 256, GROUP 32, an even KG, ZERO_ROW a multiple of 4), into shared memory: what is on its way to registers is
+ * RING (with 4 bits: SLICE 256, GROUP at most that, an even KG, ZERO_ROW a multiple of 4), into shared memory: what is on its way to registers is
  * waited for all at once, however old, but a ring keeps on loading.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
@@ -48,6 +48,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     /* A lane has groups 2 * t and 2 * t + 1 of the slice: after the products, column j has those of group j. */
 #define GROUP_OF(slice) ((slice) * (SLICE / 32) + 2 * t)
 #define GROUPS_IN(slice) (2 * t < SLICE / 32 && (K % SLICE == 0 || GROUP_OF(slice) < KB))
+#define SCALE_OF(group) ((group) * 32 / GROUP)
 #define NEXT_OF(group) (K % SLICE == 0 || (group) + 1 < KB ? (group) + 1 : (group))
 #define LOAD_SCALES(d, slice) \
     do { \
@@ -59,12 +60,12 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             for (int j = 0; j < 2 - PAIRED; j++) { \
                 scales[d][half][j] = 0u; \
                 if (in && PAIRED) LD_CONSTANT4(scales_from[half] + group, scales[d][half][j]); \
-                else if (in) LD_CONSTANT2(scales_from[half] + (j ? other : group) * 32 / GROUP, scales[d][half][j]); \
+                else if (in) LD_CONSTANT2(scales_from[half] + SCALE_OF(j ? other : group), scales[d][half][j]); \
             } \
             UNROLL \
             for (int j = 0; j < 2 - ALIGNED; j++) { \
                 zeros[d][half][j] = 0u; \
-                if (in && ZEROS) LD_CONSTANT1(zeros_from[half] + (j ? other : group) * 32 / GROUP / 2, zeros[d][half][j]); \
+                if (in && ZEROS) LD_CONSTANT1(zeros_from[half] + SCALE_OF(j ? other : group) / 2, zeros[d][half][j]); \
             } \
         } \
     } while (0)
@@ -79,7 +80,8 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define ROW_AT(row) ((gp_u64)(row) * (STRIDE * 2))
 #endif
 #if RING
-    /* What a lane copies it reads back itself, runs and scales; the zeros of a row are one word for its four lanes. */
+    /* What a lane copies it reads back itself: runs, and the word with its scale or two; the zeros of a row are in one word for its
+     * four lanes. */
 #define RUN_WORDS (RUNS * 128)
 #define SLOT_WORDS (RUN_WORDS + (BITS == 4 ? 64 + (ZEROS ? 16 : 0) : 0))
 #if BITS == 4
@@ -87,20 +89,24 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     do { \
         UNROLL \
         for (int half = 0; half < 2; half++) \
-            COPY4((slot) + RUN_WORDS + half * 32 + LANE, scales_from[half] + GROUP_OF(slice), K % SLICE == 0 || GROUP_OF(slice) < KB); \
-        if (ZEROS && t < 2) COPY4((slot) + RUN_WORDS + 64 + t * 8 + g, (t ? zeros_from[1] : zeros_from[0]) + (slice) * 4, 1); \
+            COPY4((slot) + RUN_WORDS + half * 32 + LANE, scales_from[half] + SCALE_OF(GROUP_OF(slice)) / 2 * 2, K % SLICE == 0 || GROUP_OF(slice) < KB); \
+        if (ZEROS && t < 2) COPY4((slot) + RUN_WORDS + 64 + t * 8 + g, (t ? zeros_from[1] : zeros_from[0]) + SCALE_OF((slice) * (SLICE / 32)) / 8 * 4, 1); \
     } while (0)
-#define TAKE_SCALES(slot) \
+#define TAKE_SCALES(slot, slice) \
     do { \
+        const int group = GROUP_OF(slice); \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
-            scales[0][half][0] = (slot)[RUN_WORDS + half * 32 + LANE]; \
-            if (ZEROS) zeros[0][half][0] = (slot)[RUN_WORDS + 64 + half * 8 + g] >> (8 * t); \
+            const gp_u32 word = (slot)[RUN_WORDS + half * 32 + LANE]; \
+            UNROLL \
+            for (int j = 0; j < 2 - PAIRED; j++) scales[0][half][j] = PAIRED ? word : word >> (SCALE_OF(group + j) % 2 * 16); \
+            UNROLL \
+            for (int j = 0; j < 2 - ALIGNED && ZEROS; j++) zeros[0][half][j] = (slot)[RUN_WORDS + 64 + half * 8 + g] >> (SCALE_OF(group + j) / 2 % 4 * 8); \
         } \
     } while (0)
 #else
 #define FETCH_SCALES(slot, slice) ((void)0)
-#define TAKE_SCALES(slot) ((void)0)
+#define TAKE_SCALES(slot, slice) ((void)0)
 #endif
     SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
     gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS);
@@ -112,14 +118,14 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             COPY16(slot + run * 128 + LANE * 4, from[run & 1] + RUN_AT(slice, run >> 1), RUN_IN(slice, run >> 1)); \
         FETCH_SCALES(slot, slice); \
     } while (0)
-#define ARRIVED(d) \
+#define ARRIVED(d, slice) \
     do { \
         const gp_u32 *const slot = slots + (d) * SLOT_WORDS; \
         COPY_WAIT(DEPTH - 1); \
         if (ZEROS) SYNC_WARP(); \
         UNROLL \
         for (int run = 0; run < RUNS; run++) LD_RUN(slot + run * 128 + LANE * 4, held[0][run]); \
-        TAKE_SCALES(slot); \
+        TAKE_SCALES(slot, slice); \
         if (ZEROS) SYNC_WARP(); \
     } while (0)
 #else
@@ -132,7 +138,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         } \
         LOAD_SCALES(d, slice); \
     } while (0)
-#define ARRIVED(d) ((void)0)
+#define ARRIVED(d, slice) ((void)0)
 #endif
     /* With 4 bits in registers without a branch where the work divides evenly; behind the last unit that one is read again. (Measured: so it is
      * faster, and not with 16.) The next slice of the warp's sequence into place d of what it holds; the three variables count. */
@@ -285,7 +291,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         UNROLL_BY((RING ? 1 : DEPTH))
         for (int d = 0; d < DEPTH; d++) {
             const int slice = WARP + slice_of * KS;
-            ARRIVED(d);
+            ARRIVED(d, slice);
             if (unit < UNITS && slice < SLICES) {
                 float even[4] = {0.0f, 0.0f, 0.0f, 0.0f}, odd[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #if BITS == 4
@@ -311,7 +317,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if ZEROS && ALIGNED
                     taken = FMAF((float)(zeros[AT(d)][half][0] >> (4 * next) & 15u), total[at + next], taken);
 #elif ZEROS
-                    const int place = (next ? NEXT_OF(group) : group) * 32 / GROUP % 2 * 4;
+                    const int place = SCALE_OF(next ? NEXT_OF(group) : group) % 2 * 4;
                     taken = FMAF((float)(zeros[AT(d)][half][next] >> place & 15u), total[at + next], taken);
 #endif
                     const gp_u32 scale = PAIRED ? scales[AT(d)][half][0] >> (16 * next) : scales[AT(d)][half][(1 - PAIRED) * next];

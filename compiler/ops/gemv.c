@@ -304,10 +304,10 @@ static int64_t choose_ring(const Gemv *g, int64_t units, int parts, int64_t slic
 {
     static const int64_t candidates[] = {0, 1, 2, 3, 4, 5};
     const RowMatrix *m = &g->members[0].m;
-    if (m->bits == 4 && (m->group != 32 || m->k % 64 || (m->zeros.buffer && m->zero_row % 4))) return 0;
+    if (m->bits == 4 && (m->group > 256 || ceil_div(m->k, m->group) % 2 || (m->zeros.buffer && m->zero_row % 4))) return 0;
     const int64_t bytes = units * parts * TILE_ROWS * m->k * m->bits / 8, from = m->bits == 4 ? RING_FROM : WIDE_RING_FROM;
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_ring/tiles=%lldx%d,k=%lld,bits=%d,zeros=%d,%s", (long long)units, parts,
-                                 (long long)m->k, m->bits, m->zeros.buffer != 0, dtype_name(g->type));
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_ring/tiles=%lldx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
+                                 parts, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0, dtype_name(g->type));
     return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), bytes < from ? 0 : ring_blocks(units, slices));
 }
 
