@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 24 * 1024 };
-/* Of a ring: bytes of elements from which one is used, with 4 bits and with 16; warps on a multiprocessor, its shared memory (what the runtime asks the driver for, see
+/* Of a ring: bytes of elements from which one may be of use at all, and from which one is used, with 4 bits and with 16; warps on a multiprocessor, its shared memory (what the runtime asks the driver for, see
  * SHARED_CARVEOUT), and how much of it on its way is enough. (Figures of an H200.) */
-enum { RING_FROM = 6 << 20, WIDE_RING_FROM = 64 << 20, RING_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
+enum { RING_TRIED = 256 << 10, RING_FROM = 6 << 20, WIDE_RING_FROM = 64 << 20, RING_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
 
 typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
 
@@ -306,6 +306,7 @@ static int64_t choose_ring(const Gemv *g, int64_t units, int parts, int64_t slic
     const RowMatrix *m = &g->members[0].m;
     if (m->bits == 4 && (m->group > 256 || ceil_div(m->k, m->group) % 2 || (m->zeros.buffer && m->zero_row % 4))) return 0;
     const int64_t bytes = units * parts * TILE_ROWS * m->k * m->bits / 8, from = m->bits == 4 ? RING_FROM : WIDE_RING_FROM;
+    if (bytes < RING_TRIED) return 0;
     const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_ring/tiles=%lldx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
                                  parts, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0, dtype_name(g->type));
     return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), bytes < from ? 0 : ring_blocks(units, slices));
