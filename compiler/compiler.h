@@ -253,6 +253,8 @@ enum OpFact {
     OP_CONTROL = 8,     /* stands for other nodes: `expand` */
     OP_RANDOM = 16,     /* never folded */
     OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
+    OP_LATE = 8192,     /* with OP_EPILOGUE, and several launches one after another: launched where its epilogue stands, so that
+                         * what that reads besides is made beside them */
     OP_BESIDE = 4096,   /* its kernel makes a row of output 0, or folds a row of input 0 into it, and can go on with elementwise
                          * nodes: see kernel_beside (lower.h) */
     OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head: its kernel can do that (ops/gqa.c) */

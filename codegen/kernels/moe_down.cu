@@ -46,5 +46,9 @@ KERNEL(KERNEL_BLOCK)
         const idx expert = CHOSEN_LD(CHOSEN_AT(row, slot));
         total = FMAF((float)SHARE_LD(SHARE_AT(row, slot)), sums[slot * R + TID] + BIAS2(expert, n), total);
     }
-    Y_ST(Y_AT(row, n), total);
+    const idx m = row;
+    const float v = total;
+    (void)m;
+    EPILOGUE_BODY
+    Y_ST(Y_AT(row, n), EPILOGUE);
 }

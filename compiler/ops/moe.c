@@ -359,6 +359,7 @@ static void down(Lower *l, const Node *n, const Moe *z, const View *inner, const
     matrix_operands(l, k, n, &z->down, "2", chunk);
     kernel_in(k, "SHARE", *share);
     kernel_out(k, "Y", *y);
+    kernel_epilogue(k, n, "v");
     kernel_label(k, arena_text(&c->arena, "%s: fc2", n->name));
     kernel_bytes(k, chosen_bytes(l, n, z, &z->down, rows), 0);
     const int64_t columns = 4, warps = z->top < 8 ? z->top : 8; /* of a block */
@@ -391,7 +392,7 @@ static const OpRow rows[] = {
     {.domain = "com.microsoft", .name = "MoE", .since = 1,
      .schema = "input:T, router_probs:R, fc1_experts_weights:T, fc1_experts_bias:T?, fc2_experts_weights:T, fc2_experts_bias:T?, "
                "fc3_experts_weights:T?, fc3_experts_bias:T? -> output:T ; " MOE_ATTRS " | T=f32 f16 bf16, R=f32 f16 bf16",
-     .shape = moe_shape, .lower = moe_lower, .note = "not: use_sparse_mixer"},
+     .facts = OP_EPILOGUE | OP_LATE, .shape = moe_shape, .lower = moe_lower, .note = "not: use_sparse_mixer"},
     {.domain = "com.microsoft", .name = "QMoE", .since = 1,
      .schema = "input:T, router_probs:R, fc1_experts_weights:W, fc1_scales:S?, fc1_experts_bias:T?, fc2_experts_weights:W, "
                "fc2_scales:S?, fc2_experts_bias:T?, fc3_experts_weights:W?, fc3_scales:S?, fc3_experts_bias:T?, "
@@ -400,7 +401,7 @@ static const OpRow rows[] = {
                "output:T ; " MOE_ATTRS ", expert_weight_bits:int=4, fc1_expert_weight_bits:int?, fc2_expert_weight_bits:int?, "
                "fc3_expert_weight_bits:int?, block_size:int?, quant_type:string=int, weights_prepacked:int=-1, accuracy_level:int=0, "
                "prefill_min_tokens:int=2 | T=f32 f16 bf16, R=f32 f16 bf16, S=f32 f16 bf16, W=u8 f8e4m3fn",
-     .shape = moe_shape, .lower = moe_lower,
+     .facts = OP_EPILOGUE | OP_LATE, .shape = moe_shape, .lower = moe_lower,
      .note = "not: use_sparse_mixer, fp4 and fp8 weights, weights_prepacked 1"},
 };
 
