@@ -427,6 +427,8 @@ void kernel_in(Kernel *k, const char *name, View v);
 /* For rows with OP_EPILOGUE, whose kernel makes element (m, n) of its output's last two axes (fuse sees to it that the others
  * are 1): sets EPILOGUE_BODY (statements) and EPILOGUE (an expression), what the kernel stores for its result RESULT. */
 void kernel_epilogue(Kernel *k, const Node *n, const char *result);
+/* The same; but what it reads of other operands becomes EPILOGUE_READS, which may stand before RESULT is there, in the same block. */
+void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result);
 /* The same for a table of which a launch reads ROWS rows along its first axis at most: only these count as traffic. */
 void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows);
 void kernel_out(Kernel *k, const char *name, View v);
