@@ -104,7 +104,7 @@ static void add_kernel(Text *source, const KernelText *k)
 
 static void add_prelude(Text *source, bool host, bool emulate)
 {
-    const char *prelude = template_text("prelude"), *tiles = template_text("tiles");
+    const char *prelude = template_text("prelude"), *tiles = template_text("tiles"), *experts = template_text("experts");
     if (host) {
         const char *abi = template_text("host_abi");
         text_add_bytes(source, abi, strlen(abi));
@@ -112,6 +112,7 @@ static void add_prelude(Text *source, bool host, bool emulate)
     }
     text_add_bytes(source, prelude, strlen(prelude));
     text_add_bytes(source, tiles, strlen(tiles));
+    text_add_bytes(source, experts, strlen(experts));
 }
 
 static bool is_host(const char *target) { return strncmp(target, "host", 4) == 0; }

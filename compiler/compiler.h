@@ -253,6 +253,8 @@ enum OpFact {
     OP_CONTROL = 8,     /* stands for other nodes: `expand` */
     OP_RANDOM = 16,     /* never folded */
     OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
+    OP_LATE = 8192,     /* with OP_EPILOGUE, and several launches one after another: launched where its epilogue stands, so that
+                         * what that reads besides is made beside them */
     OP_BESIDE = 4096,   /* its kernel makes a row of output 0, or folds a row of input 0 into it, and can go on with elementwise
                          * nodes: see kernel_beside (lower.h) */
     OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head: its kernel can do that (ops/gqa.c) */
@@ -425,6 +427,8 @@ void kernel_in(Kernel *k, const char *name, View v);
 /* For rows with OP_EPILOGUE, whose kernel makes element (m, n) of its output's last two axes (fuse sees to it that the others
  * are 1): sets EPILOGUE_BODY (statements) and EPILOGUE (an expression), what the kernel stores for its result RESULT. */
 void kernel_epilogue(Kernel *k, const Node *n, const char *result);
+/* The same; but what it reads of other operands becomes EPILOGUE_READS, which may stand before RESULT is there, in the same block. */
+void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result);
 /* The same for a table of which a launch reads ROWS rows along its first axis at most: only these count as traffic. */
 void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows);
 void kernel_out(Kernel *k, const char *name, View v);

@@ -17,6 +17,7 @@ typedef struct Builder {
     uint32_t made[MAX_MADE]; /* by temporary: the value in it */
     uint32_t loaded[MAX_LOADS]; /* values already read into p0, p1 ... */
     const char *prefix;      /* of the names of operands */
+    Text *reads;             /* what reads them; NULL: it stands in the body */
     int given_count;
     const Given *given;      /* values that the kernel has already */
 } Builder;
@@ -98,11 +99,12 @@ static const char *load_c(Builder *b, uint32_t index)
     b->loaded[n] = index;
     const char *name = arena_text(&comp(b)->arena, "%s%d", b->prefix, n);
     kernel_in(b->kernel, name, view);
-    text_add(&b->body, "const %s_C p%d = %s_LD(%s_OFF", name, n, name, name);
+    Text *t = b->reads ? b->reads : &b->body;
+    text_add(t, "const %s_C p%d = %s_LD(%s_OFF", name, n, name, name);
     for (int k = 0; k < view.rank; k++)
         if (view.stride[k] && !dim_is(comp(b), view.dims[k], 1))
-            text_add(&b->body, " + (COUNTER)%s * %lld", axis_index(b, v, k), (long long)view.stride[k]);
-    text_add(&b->body, "); ");
+            text_add(t, " + (COUNTER)%s * %lld", axis_index(b, v, k), (long long)view.stride[k]);
+    text_add(t, "); ");
     return arena_text(&comp(b)->arena, "p%d", n);
 }
 
@@ -239,33 +241,38 @@ static const char *matrix_indexes(Builder *b)
 }
 
 /* Names that expressions of operators use for the dims of their output. */
-static void declare_dims(Builder *b)
+static void declare_dims(Builder *b, Text *t)
 {
-    for (int i = 0; i < b->rank; i++) text_add(&b->body, "const idx D%d = %s; (void)D%d; ", i, lower_c(b->l, b->dims[i]), i);
+    for (int i = 0; i < b->rank; i++) text_add(t, "const idx D%d = %s; (void)D%d; ", i, lower_c(b->l, b->dims[i]), i);
 }
 
-/* The same at the indices i0.. that INDEXES declares, or that are declared already. */
+/* The same at the indices i0.. that INDEXES declares, or that are declared already. READS: NULL, or what is declared and read apart. */
 static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(Builder *), const char *prefix, const Given *given, int count,
-                              const char **body)
+                              const char **reads, const char **body)
 {
+    Text apart = { 0 };
     Lower *l = kernel_lower(k);
     const Node *n = &l->c->graph.nodes[node];
     const Value *out = node_output(l->c, n, 0);
     Dim dims[MAX_RANK];
     for (int i = 0; i < out->rank; i++) dims[i] = lower_dim(l, out->dims[i]);
     Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .prefix = prefix, .given = given, .given_count = count };
-    if (indexes) text_add(&b.body, "%s", indexes(&b));
-    declare_dims(&b);
+    if (reads) b.reads = &apart;
+    Text *first = reads ? &apart : &b.body;
+    if (indexes) text_add(first, "%s", indexes(&b));
+    declare_dims(&b, first);
     const char *result = node_c(&b, n);
     l->fates[node] = (NodeFate){ REAL_FUSED, l->launch_count, NULL };
+    if (reads) *reads = arena_copy(&l->c->arena, apart.data);
     *body = arena_copy(&l->c->arena, b.body.data);
+    text_free(&apart);
     text_free(&b.body);
     return result;
 }
 
 const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body)
 {
-    return elements_c(k, node, matrix_indexes, prefix, given, count, body);
+    return elements_c(k, node, matrix_indexes, prefix, given, count, NULL, body);
 }
 
 const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result)
@@ -274,19 +281,29 @@ const char *kernel_given(Lower *l, uint32_t value, const char *name, const char 
     return arena_text(&l->c->arena, "const %s %s = RND_%s(%s); ", compute_c(v->dtype), name, dtype_token(storage_type(v->dtype)), result);
 }
 
-void kernel_epilogue(Kernel *k, const Node *n, const char *result)
+/* READS: as of elements_c. */
+static void epilogue_c(Kernel *k, const Node *n, const char *result, const char **reads)
 {
     Lower *l = kernel_lower(k);
     const char *body = "";
     if (n->epilogue) {
         const Given given = { n->outputs[0], "given" };
         const char *first = kernel_given(l, given.value, given.name, result);
-        result = kernel_elementwise(k, n->epilogue, "P", &given, 1, &body);
+        result = elements_c(k, n->epilogue, matrix_indexes, "P", &given, 1, reads, &body);
         body = arena_text(&l->c->arena, "%s%s", first, body);
         kernel_text(k, "COUNTER", "idx");
     }
     kernel_text(k, "EPILOGUE_BODY", body);
     kernel_text(k, "EPILOGUE", result);
+}
+
+void kernel_epilogue(Kernel *k, const Node *n, const char *result) { epilogue_c(k, n, result, NULL); }
+
+void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result)
+{
+    const char *reads = "";
+    epilogue_c(k, n, result, &reads);
+    kernel_text(k, "EPILOGUE_READS", reads);
 }
 
 /* ---- kernels of rows, which compute elementwise nodes of the row besides */
@@ -347,7 +364,7 @@ static void row_member(RowText *r, uint32_t member)
     const bool each = for_each_column(c, &c->graph.nodes[r->node], node_output(c, n, 0));
     Text *t = each ? &r->each : &r->once;
     const char *name = arena_text(&c->arena, "m%d", r->members), *body;
-    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "M%d_", r->members), r->given, r->given_count, &body);
+    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "M%d_", r->members), r->given, r->given_count, NULL, &body);
     text_add(t, "%s %s; { %s%s = %s; } (void)%s; ", compute_c(node_output(c, n, 0)->dtype), name, body, name, result, name);
     if (read_elsewhere(c, &c->graph.nodes[r->node], n->outputs[0])) row_store(r, t, n, each, name);
     r->given[r->given_count++] = (Given){ n->outputs[0], name };
@@ -399,7 +416,7 @@ bool kernel_takes(Kernel *k, const Node *n)
     kernel_int(k, "TAKES", takes);
     if (!takes) return false;
     if (!n->epilogue) row_indexes(k, n, l->c->graph.values[n->inputs[0]].rank - 1);
-    const char *result = elements_c(k, producer, NULL, "T", NULL, 0, &body);
+    const char *result = elements_c(k, producer, NULL, "T", NULL, 0, NULL, &body);
     kernel_text(k, "TAKE_BODY", body);
     kernel_text(k, "TAKE", result);
     return true;

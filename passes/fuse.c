@@ -162,10 +162,11 @@ static uint32_t only_consumer(Compilation *c, uint32_t value)
     return 0;
 }
 
-static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves)
+/* LATE: those with OP_LATE, whatever else the group reads (it alone reads the result, so nothing that it reads waits for that), or the others. */
+static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves, bool late)
 {
     Node *n = &c->graph.nodes[index];
-    if (n->dead || n->constant || !(n->op->facts & OP_EPILOGUE)) return;
+    if (n->dead || n->constant || !(n->op->facts & OP_EPILOGUE) || !(n->op->facts & OP_LATE) == late) return;
     const Value *v = node_output(c, n, 0);
     if (v->uses != 1 || v->is_output || v->state || !one_matrix(c, v) || !of_matrices(c, n)) return;
     uint32_t consumer = only_consumer(c, n->outputs[0]);
@@ -173,7 +174,8 @@ static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves)
     uint32_t group = fuse_group(c, consumer);
     Node *last = &c->graph.nodes[group];
     if (!fuse_pointwise(last) || last->constant || last->loop != n->loop || leaves[group] > MAX_LEAVES) return;
-    if (!fuse_same_dims(c, v, node_output(c, last, 0)) || !leaves_before(c, group, group, index, index, 0)) return;
+    if (!fuse_same_dims(c, v, node_output(c, last, 0))) return;
+    if (late ? fuse_reads_state(c, last) : !leaves_before(c, group, group, index, index, 0)) return;
     last->fused_into = index;
     n->epilogue = group;
 }
@@ -186,7 +188,7 @@ typedef struct Together { uint32_t first; } Together; /* by value: the newest ru
 /* A product of its first input with constants. */
 static bool constant_product(Compilation *c, const Node *n)
 {
-    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_EPILOGUE) || !n->inputs[0]) return false;
+    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_EPILOGUE) || (n->op->facts & OP_LATE) || !n->inputs[0]) return false;
     for (int i = 1; i < n->input_count; i++) {
         const Value *v = node_input(c, n, i);
         if (v && !v->is_constant) return false;
@@ -300,7 +302,8 @@ bool pass_fuse(Compilation *c)
         if (!c->graph.nodes[i].dead && fuse_pointwise(&c->graph.nodes[i])) fuse_node(c, i, leaves, members);
     for (uint32_t i = c->graph.node_count; i >= 1; i--)
         if (!c->graph.nodes[i].dead && fuse_pointwise(&c->graph.nodes[i])) fuse_shared(c, i, leaves, members);
-    for (uint32_t i = c->graph.node_count; i >= 1; i--) fuse_epilogue(c, i, leaves); /* the last product of a group takes it */
+    for (int early = 0; early < 2; early++) /* the last product of a group takes it, but first one whose own launches take long */
+        for (uint32_t i = c->graph.node_count; i >= 1; i--) fuse_epilogue(c, i, leaves, !early);
     fuse_row_kernels(c, leaves);
     fuse_rows(c);
     return true;

@@ -37,6 +37,13 @@ static const char *folded_detail(Compilation *c, const Node *n)
     return copy;
 }
 
+/* The product whose epilogue ends with node N, and that is launched there (OP_LATE); 0: N is none such. */
+static uint32_t late_product(Compilation *c, const Node *n)
+{
+    const Node *into = &c->graph.nodes[n->fused_into];
+    return n->fused_into && (into->op->facts & OP_LATE) && into->epilogue == (uint32_t)(n - c->graph.nodes) ? n->fused_into : 0;
+}
+
 void lower_node(Lower *l, uint32_t i)
 {
     Compilation *c = l->c;
@@ -47,6 +54,9 @@ void lower_node(Lower *l, uint32_t i)
         return;
     }
     if (n->constant != (l->signature->kind == SIG_LOAD)) return;
+    if (n->epilogue && (n->op->facts & OP_LATE)) return; /* there */
+    if (late_product(c, n)) i = late_product(c, n);
+    n = &c->graph.nodes[i];
     l->node = i;
     l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
     if (l->made_by[i] > 0) l->fates[i] = (NodeFate){ REAL_FUSED, l->made_by[i] - 1, NULL };

@@ -17,6 +17,7 @@ sys.path.insert(0, HERE)
 import op_models  # noqa: E402
 from op_models import Graph  # noqa: E402
 from ops_attention import tables  # noqa: E402
+from ops_moe import quantised  # noqa: E402
 from onerow_products import product, silu  # noqa: E402
 
 MS = "com.microsoft"
@@ -44,10 +45,12 @@ class Decoder(Graph):
         for i in range(self.layers):
             made = product(self, self.kind, self.attention(i, y, lengths, total), self.heads * self.head, self.hidden)
             x, y = self.skip_norm(x, made)
-            gate, up = product(self, self.kind, y, self.hidden, self.wide), product(self, self.kind, y, self.hidden, self.wide)
-            made = product(self, self.kind, self.node("Mul", [silu(self, gate), up]), self.wide, self.hidden)
-            x, y = self.skip_norm(x, made)
+            x, y = self.skip_norm(x, self.wide_part(y))
         product(self, self.kind, y, self.hidden, VOCABULARY, out=["logits"])
+
+    def wide_part(self, y):
+        gate, up = product(self, self.kind, y, self.hidden, self.wide), product(self, self.kind, y, self.hidden, self.wide)
+        return product(self, self.kind, self.node("Mul", [silu(self, gate), up]), self.wide, self.hidden)
 
     def lengths(self):
         """Rows of each sequence but one, and of all, from the mask."""
@@ -106,6 +109,29 @@ class Decoder(Graph):
         return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0}
 
 
+class Mixture(Decoder):
+    """A router and experts, and a shared one that a number between 0 and 1 scales, made behind them."""
+
+    EXPERTS, TOP = 24, 3
+
+    def wide_part(self, y):
+        rows = self.node("Reshape", [product(self, self.kind, y, self.hidden, self.EXPERTS), self.constant(np.array([-1, self.EXPERTS]))])
+        rng, inputs, zeros = np.random.default_rng(3000 + self.made), [], []
+        for shape in ((self.EXPERTS, 2 * self.wide, self.hidden), (self.EXPERTS, self.hidden, self.wide)):
+            packed, scale, zero, *_ = quantised(rng, shape, 4, 32, True)
+            inputs += [self.constant(packed), self.constant((scale / 2).astype(op_models.TYPES[self.dtype])), ""]
+            zeros.append(self.constant(zero))
+        # What onnxruntime's CPU provider computes: shares are normalised, gates and what they scale lie in turns.
+        experts = self.node("QMoE", [y, rows] + inputs + ["", "", ""] + zeros, 1, MS, k=self.TOP, activation_type="swiglu", swiglu_fusion=1,
+                            expert_weight_bits=4, block_size=32, normalize_routing_weights=1, weights_prepacked=0)
+        shared = super().wide_part(y)
+        scale = self.node("Sigmoid", [product(self, "plain", y, self.hidden, 1)])
+        return self.node("Add", [experts, self.node("Mul", [shared, scale])])
+
+    def kernel_counts(self):
+        return {"gemv": 5 * self.layers + 1, "norm": 0, "moe_route": 0, "moe_up": self.layers, "moe_down": self.layers, "pointwise": 0}
+
+
 class Oracle:
     def __init__(self, decoder):
         import onnxruntime
@@ -134,6 +160,8 @@ def decoders():
     yield Decoder("nodes_f16", "f16", "nbits32", half=32, norms="nodes")
     yield Decoder("window_bf16", "bf16", "nbits32z", heads=4, kv_heads=1, half=8, rotary_interleaved=1, local_window_size=20, sinks=True)
     yield Decoder("packed_f16", "f16", "plain", heads=6, kv_heads=6, half=16, packed=True, positions=True, softcap=4.0)
+    yield Mixture("experts_f16", "f16", "nbits32z", half=32)
+    yield Mixture("experts_bf16", "bf16", "nbits32", half=32)
     yield Decoder("nodes_bf16", "bf16", "plain", head=128, heads=2, kv_heads=2, half=64, norms="nodes", smooth_softmax=1)
 
 

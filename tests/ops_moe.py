@@ -118,7 +118,9 @@ def quantised(rng, shape, bits, block, zeros):
 
 
 def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96, experts=4, top=2, act="swiglu", fusion=1, third=False,
-                bias=False, shares=False, normalise=0, dtype="f32", ort=False, seed=0, shape=None, loose=None, between=None, **attrs):
+                bias=False, shares=False, normalise=0, dtype="f32", ort=False, seed=0, shape=None, loose=None, between=None, scales=None,
+                ties=False, **attrs):
+    """SCALES: their type, when not DTYPE. TIES: many of the router's logits are equal."""
     rng = np.random.default_rng(seed)
     up = inner * 2 if fusion else inner
     shapes = [(experts, up, hidden), (experts, hidden, inner), (experts, inner, hidden) if third else None]
@@ -128,12 +130,14 @@ def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96
             weights.append((None,) * 4)
             continue
         packed, scale, zero, q, z, spread = quantised(rng, s, bits, block, zeros)
-        scale = scale.astype(TYPES[dtype])
+        scale = scale.astype(TYPES[scales or dtype])
         full = np.repeat(np.asarray(scale, np.float32).reshape(*s[:2], -1), spread, 2)
         weights.append((packed, scale, zero, (q - z) * full.astype(np.float64)))
     b = [random(seed + 9 + i, s[:2], dtype) if bias and s else None for i, s in enumerate(shapes)]
     x = random(seed + 1, shape or (rows, hidden), dtype)
     router = random(seed + 2, (x.size // hidden, experts), dtype)
+    if ties:
+        router = (np.ceil(wide(router)).clip(0, 1) + .25).astype(TYPES[dtype])
     own = np.abs(random(seed + 3, (x.size // hidden, experts), dtype)) if shares else None
     for i in range(3):
         inputs += [weights[i][0], weights[i][1], b[i]]

@@ -1,4 +1,4 @@
-/* moe_combine: Y[row, n] = sum over slots of SHARE[row, slot] * X[row * TOP + slot, n]. */
+/* moe_combine: Y[row, n] = sum over slots of SHARE[row, slot] * X[row * TOP + slot, n], and what the epilogue makes of it. */
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
@@ -7,6 +7,10 @@ KERNEL(KERNEL_BLOCK)
         const idx row = p / columns, n = p % columns;
         float sum = 0.0f;
         for (int slot = 0; slot < TOP; slot++) sum = FMAF(SHARE_LD(SHARE_AT(row, slot)), X_LD(X_AT(row * TOP + slot, n)), sum);
-        Y_ST(Y_AT(row, n), sum);
+        const idx m = row;
+        const float v = sum;
+        (void)m;
+        EPILOGUE_BODY
+        Y_ST(Y_AT(row, n), EPILOGUE);
     }
 }

@@ -1,5 +1,5 @@
-/* moe.c - com.microsoft MoE and QMoE: a router picks k experts for each row on the device, and only those are computed. Three
- * launches: routing, the first product with its activation, the second product with the weighted sum; many rows: moe_rows.c. */
+/* moe.c - com.microsoft MoE and QMoE: a router picks k experts for each row on the device, and only those are computed: their first
+ * products with the activation, then the second products with the weighted sum (moe_few.c); many rows: moe_rows.c. */
 #include "ops/moe.h"
 #include "ops/move.h"
 #include "ops/product.h"
@@ -129,8 +129,7 @@ static bool count_is(Compilation *c, const Node *n, int input, const char *matri
 
 int64_t moe_byte_count(int64_t elements, int64_t bits) { return (elements * bits + 7) / 8; }
 
-/* Bytes of zero points for each expert. */
-static int64_t zero_bytes(const Matrix *m)
+int64_t moe_zero_bytes(const Matrix *m)
 {
     return m->block ? m->outputs * moe_byte_count(m->blocks, m->bits) : moe_byte_count(m->outputs, m->bits);
 }
@@ -155,7 +154,7 @@ static bool read_matrix(Compilation *c, const Node *n, const Moe *z, Matrix *m, 
     m->blocks = m->block ? (inputs + m->block - 1) / m->block : 1;
     return count_is(c, n, m->bias, m->name, "bias", experts * outputs) &&
            (!z->quantised || (count_is(c, n, m->scale, m->name, "scales", experts * outputs * m->blocks) &&
-                              count_is(c, n, m->zero, m->name, "zero points", experts * zero_bytes(m))));
+                              count_is(c, n, m->zero, m->name, "zero points", experts * moe_zero_bytes(m))));
 }
 
 /* The input's last dim must be known; the first axis of the weights counts the experts. */
@@ -216,29 +215,36 @@ static View as_rows(Lower *l, const Node *n, const View *v)
     return flat;
 }
 
-static void route(Lower *l, const Node *n, const Moe *z, const View *chosen, const View *share)
+void moe_routing(Lower *l, Kernel *k, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share)
 {
     Compilation *c = lower_compilation(l);
-    const View probs = lower_input(l, n, 1), router = as_rows(l, n, &probs);
-    const bool normal = attr_int(n, "normalize_routing_weights") != 0;
-    int64_t threads = (z->experts + 31) / 32 * 32;
-    if (threads > 256) threads = 256;
-    View weights = router;
-    if (z->router_weights >= 0) {
+    const bool given = z->router_weights >= 0;
+    kernel_in(k, "LOGITS", *router);
+    if (given) {
         const View own = lower_input(l, n, z->router_weights);
-        weights = as_rows(l, n, &own);
+        kernel_in(k, "W", as_rows(l, n, &own));
     }
-    Kernel *k = kernel_begin(l, n, "moe_route");
-    kernel_in(k, "X", router);
-    if (z->router_weights >= 0) kernel_in(k, "W", weights);
     kernel_out(k, "CHOSEN", *chosen);
     kernel_out(k, "SHARE", *share);
     kernel_int(k, "EXPERTS", z->experts);
     kernel_int(k, "TOP", z->top);
-    kernel_int(k, "GIVEN", z->router_weights >= 0);
-    kernel_int(k, "NORMALISE", normal);
+    kernel_int(k, "GIVEN", given);
+    kernel_text(k, "GIVEN_LD(row, e)", given ? "((float)W_LD(W_AT(row, e)))" : "0.0f");
+    kernel_int(k, "NORMALISE", attr_int(n, "normalize_routing_weights") != 0);
+    const int vector = view_vector(l, router);
+    const int64_t each = z->experts / 32; /* logits of a lane */
+    kernel_int(k, "LOGITS_V", vector > 1 && z->experts % 32 == 0 && each % vector == 0 ? vector : 1);
+    kernel_text(k, "LOGITS_LOAD(p, i, out)", arena_text(&c->arena, "LDV_%s(p, i, out)", dtype_token(router->store)));
+}
+
+static void route(Lower *l, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share)
+{
+    int64_t threads = (z->experts + 31) / 32 * 32;
+    if (threads > 256) threads = 256;
+    Kernel *k = kernel_begin(l, n, "moe_route");
+    moe_routing(l, k, n, z, router, chosen, share);
     kernel_dim(k, "ROWS", chosen->dims[0]);
-    kernel_label(k, arena_text(&c->arena, "%s: routing", n->name));
+    kernel_label(k, arena_text(&lower_compilation(l)->arena, "%s: routing", n->name));
     const int64_t rows = lower_upper(l, chosen->dims[0]);
     kernel_launch(k, rows < 1 ? 1 : rows, 1, 1, (int)threads);
 }
@@ -254,118 +260,6 @@ void moe_activation(Kernel *k, const Node *n, const Moe *z)
     kernel_int(k, "LIMIT_AFTER", attr_int(n, "swiglu_limit_after_activation") != 0);
 }
 
-/* Elements of a row that a lane takes at once: within a block, and a divisor of the row. */
-static int64_t chunk_of(Compilation *c, const Node *n, const Matrix *m)
-{
-    const int64_t least = m->bits ? 32 / m->bits : 1;
-    int64_t chunk = m->bits ? 128 / m->bits : product_vector(node_input(c, n, m->weight)->dtype);
-    if (chunk > 32) chunk = 32;
-    while (chunk > least && (m->inputs % chunk || (m->block && chunk > m->block) || (m->bits && m->inputs / chunk < 32))) chunk /= 2;
-    return chunk;
-}
-
-/* Text of the zero point of row n of expert e at element k. */
-static const char *zero_text(Compilation *c, const Matrix *m, const char *p, bool zero)
-{
-    const long long bits = m->bits, mask = (1 << m->bits) - 1;
-    if (!zero) return arena_text(&c->arena, "%lld.0f", 1LL << (bits - 1));
-    const char *element = m->block ? arena_text(&c->arena, "(k / %lld)", (long long)m->block) : "(n)";
-    const char *row = m->block ? arena_text(&c->arena, "((idx)(e) * %lld + (n)) * %lld", (long long)m->outputs,
-                                            (long long)moe_byte_count(m->blocks, bits))
-                               : arena_text(&c->arena, "(idx)(e) * %lld", (long long)moe_byte_count(m->outputs, bits));
-    return arena_text(&c->arena, "(float)((Z%s[Z%s_OFF + %s + %s * %lld / 8] >> (int)(%s * %lld %% 8)) & %lld)", p, p, row, element,
-                      bits, element, bits, mask);
-}
-
-/* Text that puts elements k .. k + CH - 1 of row n of expert e into w, and what they are scaled by into scale. */
-static const char *take_text(Compilation *c, const Node *n, const Matrix *m, const char *p, int64_t chunk)
-{
-    const DType t = node_input(c, n, m->weight)->dtype;
-    const char *line = arena_text(&c->arena, "((idx)(e) * %lld + (n))", (long long)m->outputs);
-    if (m->bits) {
-        const char *block = m->block ? arena_text(&c->arena, "k / %lld", (long long)m->block) : "0";
-        const char *zero = zero_text(c, m, p, moe_given(c, n, m->zero));
-        const char *scale = arena_text(&c->arena, "S%s_LD(S%s_OFF + %s * %lld + %s)", p, p, line, (long long)m->blocks, block);
-        return arena_text(&c->arena, "gp_unpack(W%s + W%s_OFF + (%s * K + k) * %d / 8, %d, CH, %s, w); scale = %s;", p, p, line,
-                          (int)m->bits, (int)m->bits, zero, scale);
-    }
-    if (chunk == product_vector(t))
-        return arena_text(&c->arena, "LDVS_%s(W%s, W%s_OFF + %s * K + k, w); scale = 1.0f;", dtype_token(t), p, p, line);
-    return arena_text(&c->arena, "for (int j = 0; j < CH; j++) w[j] = W%s_LD(W%s_OFF + %s * K + k + j); scale = 1.0f;", p, p, line);
-}
-
-/* The operands of a matrix, and how it is read: TAKE and BIAS of P. */
-static void matrix_operands(Lower *l, Kernel *k, const Node *n, const Matrix *m, const char *p, int64_t chunk)
-{
-    Compilation *c = lower_compilation(l);
-    kernel_in(k, arena_text(&c->arena, "W%s", p), dense_input(l, n, m->weight));
-    if (m->bits) kernel_in(k, arena_text(&c->arena, "S%s", p), dense_input(l, n, m->scale));
-    if (moe_given(c, n, m->zero)) kernel_in(k, arena_text(&c->arena, "Z%s", p), dense_input(l, n, m->zero));
-    if (moe_given(c, n, m->bias)) kernel_in(k, arena_text(&c->arena, "B%s", p), dense_input(l, n, m->bias));
-    kernel_text(k, arena_text(&c->arena, "TAKE%s(e, n)", p), take_text(c, n, m, p, chunk));
-    const char *bias = arena_text(&c->arena, "((float)B%s_LD(B%s_OFF + (idx)(e) * %lld + (n)))", p, p, (long long)m->outputs);
-    kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p), moe_given(c, n, m->bias) ? bias : "0.0f");
-}
-
-/* Bytes of the experts that ROWS rows can choose. */
-static int64_t chosen_bytes(Lower *l, const Node *n, const Moe *z, const Matrix *m, int64_t rows)
-{
-    Compilation *c = lower_compilation(l);
-    const int64_t routes = rows * z->top < z->experts ? rows * z->top : z->experts;
-    const int64_t scales = m->bits ? m->outputs * m->blocks * dtype_bits(node_input(c, n, m->scale)->dtype) / 8 : 0;
-    const int64_t bits = m->bits ? m->bits : dtype_bits(node_input(c, n, m->weight)->dtype);
-    return routes * (moe_byte_count(m->outputs * m->inputs, bits) + scales);
-}
-
-static void moe_common(Lower *l, Kernel *k, const Moe *z, const Matrix *m, const View *a, const View *chosen, int64_t chunk)
-{
-    const int vector = product_vector(a->store);
-    kernel_in(k, "A", *a);
-    kernel_in(k, "CHOSEN", *chosen);
-    kernel_int(k, "K", m->inputs);
-    kernel_int(k, "CH", chunk);
-    kernel_int(k, "TOP", z->top);
-    kernel_int(k, "V", chunk % vector == 0 && product_aligned(l, a, vector) ? vector : 1);
-    kernel_text(k, "TYPE", dtype_token(a->store));
-    kernel_dim(k, "ROWS", chosen->dims[0]);
-}
-
-enum { WARPS = 4 }; /* outputs a block */
-
-static void up(Lower *l, const Node *n, const Moe *z, const View *x, const View *chosen, const View *inner)
-{
-    Compilation *c = lower_compilation(l);
-    const int64_t rows = lower_upper(l, chosen->dims[0]);
-    int64_t chunk = chunk_of(c, n, &z->up);
-    if (z->third && chunk_of(c, n, &z->gate3) < chunk) chunk = chunk_of(c, n, &z->gate3);
-    Kernel *k = kernel_begin(l, n, "moe_up");
-    moe_common(l, k, z, &z->up, x, chosen, chunk);
-    matrix_operands(l, k, n, &z->up, "1", chunk);
-    if (z->third) matrix_operands(l, k, n, &z->gate3, "3", chunk);
-    kernel_out(k, "Y", *inner);
-    moe_activation(k, n, z);
-    kernel_label(k, arena_text(&c->arena, "%s: fc1", n->name));
-    kernel_bytes(k, chosen_bytes(l, n, z, &z->up, rows) + (z->third ? chosen_bytes(l, n, z, &z->gate3, rows) : 0), 0);
-    kernel_launch(k, (z->inner + WARPS - 1) / WARPS, z->top, rows < 1 ? 1 : rows, 32 * WARPS);
-}
-
-static void down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *chosen, const View *share, const View *y)
-{
-    Compilation *c = lower_compilation(l);
-    const int64_t rows = lower_upper(l, chosen->dims[0]);
-    const int64_t chunk = chunk_of(c, n, &z->down);
-    Kernel *k = kernel_begin(l, n, "moe_down");
-    moe_common(l, k, z, &z->down, inner, chosen, chunk);
-    matrix_operands(l, k, n, &z->down, "2", chunk);
-    kernel_in(k, "SHARE", *share);
-    kernel_out(k, "Y", *y);
-    kernel_label(k, arena_text(&c->arena, "%s: fc2", n->name));
-    kernel_bytes(k, chosen_bytes(l, n, z, &z->down, rows), 0);
-    const int64_t columns = 4, warps = z->top < 8 ? z->top : 8; /* of a block */
-    kernel_int(k, "R", columns);
-    kernel_launch(k, (z->hidden + columns - 1) / columns, rows < 1 ? 1 : rows, 1, (int)(32 * warps));
-}
-
 static void moe_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
@@ -375,12 +269,13 @@ static void moe_lower(Lower *l, Node *n)
     const View from = lower_input(l, n, 0), x = as_rows(l, n, &from), to = lower_output(l, n, 0);
     if (!product_flatten(l, &to, &y)) fault("lower", "%s: the output's rows do not lie behind one another", n->name);
     const Dim routes[2] = {x.dims[0], dim_const(c, z.top)}, wide[3] = {x.dims[0], dim_const(c, z.top), dim_const(c, z.inner)};
+    const View probs = lower_input(l, n, 1), router = as_rows(l, n, &probs);
     const View chosen = lower_temporary(l, "chosen experts", DT_I32, 2, routes), share = lower_temporary(l, "shares", DT_F32, 2, routes);
-    route(l, n, &z, &chosen, &share);
+    if (!moe_routes(l, &z, &x)) route(l, n, &z, &router, &chosen, &share);
     if (moe_rows(l, n, &z, &x, &y, &chosen, &share)) return;
     const View inner = lower_temporary(l, "inner", DT_F32, 3, wide);
-    up(l, n, &z, &x, &chosen, &inner);
-    down(l, n, &z, &inner, &chosen, &share, &y);
+    moe_up(l, n, &z, &x, &router, &chosen, &share, &inner);
+    moe_down(l, n, &z, &inner, &chosen, &share, &y);
 }
 
 #define MOE_ATTRS \
@@ -391,7 +286,7 @@ static const OpRow rows[] = {
     {.domain = "com.microsoft", .name = "MoE", .since = 1,
      .schema = "input:T, router_probs:R, fc1_experts_weights:T, fc1_experts_bias:T?, fc2_experts_weights:T, fc2_experts_bias:T?, "
                "fc3_experts_weights:T?, fc3_experts_bias:T? -> output:T ; " MOE_ATTRS " | T=f32 f16 bf16, R=f32 f16 bf16",
-     .shape = moe_shape, .lower = moe_lower, .note = "not: use_sparse_mixer"},
+     .facts = OP_EPILOGUE | OP_LATE, .shape = moe_shape, .lower = moe_lower, .note = "not: use_sparse_mixer"},
     {.domain = "com.microsoft", .name = "QMoE", .since = 1,
      .schema = "input:T, router_probs:R, fc1_experts_weights:W, fc1_scales:S?, fc1_experts_bias:T?, fc2_experts_weights:W, "
                "fc2_scales:S?, fc2_experts_bias:T?, fc3_experts_weights:W?, fc3_scales:S?, fc3_experts_bias:T?, "
@@ -400,7 +295,7 @@ static const OpRow rows[] = {
                "output:T ; " MOE_ATTRS ", expert_weight_bits:int=4, fc1_expert_weight_bits:int?, fc2_expert_weight_bits:int?, "
                "fc3_expert_weight_bits:int?, block_size:int?, quant_type:string=int, weights_prepacked:int=-1, accuracy_level:int=0, "
                "prefill_min_tokens:int=2 | T=f32 f16 bf16, R=f32 f16 bf16, S=f32 f16 bf16, W=u8 f8e4m3fn",
-     .shape = moe_shape, .lower = moe_lower,
+     .facts = OP_EPILOGUE | OP_LATE, .shape = moe_shape, .lower = moe_lower,
      .note = "not: use_sparse_mixer, fp4 and fp8 weights, weights_prepacked 1"},
 };
 

@@ -1,4 +1,4 @@
-/* moe.h - a mixture of experts: its sizes, for moe.c and moe_rows.c. */
+/* moe.h - a mixture of experts: its sizes, for moe.c, moe_few.c and moe_rows.c. */
 #ifndef GCC_PLAN_MOE_H
 #define GCC_PLAN_MOE_H
 
@@ -21,8 +21,17 @@ typedef struct Moe {
 /* Whether input I is given; -1 is not. */
 bool moe_given(Compilation *c, const Node *n, int i);
 int64_t moe_byte_count(int64_t elements, int64_t bits);
+/* Bytes of zero points for each expert. */
+int64_t moe_zero_bytes(const Matrix *m);
 /* Sets PAIR INNER and what gp_expert takes. */
 void moe_activation(Kernel *k, const Node *n, const Moe *z);
+/* What routing takes (codegen/kernels/experts.h): from the logits ROUTER [rows, experts] to CHOSEN and SHARE [rows, top]. */
+void moe_routing(Lower *l, Kernel *k, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share);
+
+/* moe_few.c: whether moe_up chooses the experts itself; otherwise it expects CHOSEN and SHARE to be written. */
+bool moe_routes(Lower *l, const Moe *z, const View *x);
+void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *router, const View *chosen, const View *share, const View *inner);
+void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *chosen, const View *share, const View *y);
 
 /* moe_rows.c: many rows X [rows, hidden] to Y, by products on tensor cores; expects CHOSEN and SHARE [rows, top] to be written.
  * False, and nothing is launched: not for these operands. */

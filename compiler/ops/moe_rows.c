@@ -130,6 +130,7 @@ static void combine(Lower *l, const Node *n, const Moe *z, const View *x, const 
     kernel_out(k, "Y", *y);
     kernel_dim(k, "ROWS", y->dims[0]);
     kernel_int(k, "TOP", z->top);
+    kernel_epilogue(k, n, "v");
     kernel_label(k, arena_text(&lower_compilation(l)->arena, "%s: combination", n->name));
     kernel_launch(k, grid_for(lower_upper(l, y->dims[0]) * z->hidden, 256), 1, 1, 256);
 }

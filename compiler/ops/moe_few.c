@@ -1,0 +1,262 @@
+/* moe_few.c - a mixture of experts with few rows: two launches, the first product with its activation and the second with the weighted
+ * sum; the first chooses the experts too where a warp can. Matrices of 4 bits go through tensor cores, as tiles of 16 rows. */
+#include "lower.h"
+#include "ops/moe.h"
+#include "ops/product.h"
+#include "ops/quantize.h"
+
+enum { MOST_ROWS = 4, MOST_EXPERTS = 256, MOST_TOP = 16, TILE_ROWS = 16, MOST_WARPS = 16, SHARED_BYTES = 46 * 1024 };
+
+static bool few_rows(Lower *l, const View *x) { return lower_upper(l, x->dims[0]) <= MOST_ROWS; }
+
+bool moe_routes(Lower *l, const Moe *z, const View *x) { return few_rows(l, x) && z->experts <= MOST_EXPERTS && z->top <= MOST_TOP; }
+
+/* ---- matrices, an element at a time */
+
+/* Elements of a row that a lane takes at once: within a block, and a divisor of the row. */
+static int64_t chunk_of(Compilation *c, const Node *n, const Matrix *m)
+{
+    const int64_t least = m->bits ? 32 / m->bits : 1;
+    int64_t chunk = m->bits ? 128 / m->bits : product_vector(node_input(c, n, m->weight)->dtype);
+    if (chunk > 32) chunk = 32;
+    while (chunk > least && (m->inputs % chunk || (m->block && chunk > m->block) || (m->bits && m->inputs / chunk < 32))) chunk /= 2;
+    return chunk;
+}
+
+/* Text of the zero point of row n of expert e at element k. */
+static const char *zero_text(Compilation *c, const Matrix *m, const char *p, bool zero)
+{
+    const long long bits = m->bits, mask = (1 << m->bits) - 1;
+    if (!zero) return arena_text(&c->arena, "%lld.0f", 1LL << (bits - 1));
+    const char *element = m->block ? arena_text(&c->arena, "(k / %lld)", (long long)m->block) : "(n)";
+    const char *row = m->block ? arena_text(&c->arena, "((idx)(e) * %lld + (n)) * %lld", (long long)m->outputs,
+                                            (long long)moe_byte_count(m->blocks, bits))
+                               : arena_text(&c->arena, "(idx)(e) * %lld", (long long)moe_byte_count(m->outputs, bits));
+    return arena_text(&c->arena, "(float)((Z%s[Z%s_OFF + %s + %s * %lld / 8] >> (int)(%s * %lld %% 8)) & %lld)", p, p, row, element,
+                      bits, element, bits, mask);
+}
+
+/* Text that puts elements k .. k + CH - 1 of row n of expert e into w, and what they are scaled by into scale. */
+static const char *take_text(Compilation *c, const Node *n, const Matrix *m, const char *p, int64_t chunk)
+{
+    const DType t = node_input(c, n, m->weight)->dtype;
+    const char *line = arena_text(&c->arena, "((idx)(e) * %lld + (n))", (long long)m->outputs);
+    if (m->bits) {
+        const char *block = m->block ? arena_text(&c->arena, "k / %lld", (long long)m->block) : "0";
+        const char *zero = zero_text(c, m, p, moe_given(c, n, m->zero));
+        const char *scale = arena_text(&c->arena, "S%s_LD(S%s_OFF + %s * %lld + %s)", p, p, line, (long long)m->blocks, block);
+        return arena_text(&c->arena, "gp_unpack(W%s + W%s_OFF + (%s * K + k) * %d / 8, %d, CH, %s, w); scale = %s;", p, p, line,
+                          (int)m->bits, (int)m->bits, zero, scale);
+    }
+    if (chunk == product_vector(t))
+        return arena_text(&c->arena, "LDVS_%s(W%s, W%s_OFF + %s * K + k, w); scale = 1.0f;", dtype_token(t), p, p, line);
+    return arena_text(&c->arena, "for (int j = 0; j < CH; j++) w[j] = W%s_LD(W%s_OFF + %s * K + k + j); scale = 1.0f;", p, p, line);
+}
+
+/* The operands of a matrix, and how it is read: TAKE and BIAS of P. */
+static void matrix_operands(Lower *l, Kernel *k, const Node *n, const Matrix *m, const char *p, int64_t chunk)
+{
+    Compilation *c = lower_compilation(l);
+    kernel_in(k, arena_text(&c->arena, "W%s", p), dense_input(l, n, m->weight));
+    if (m->bits) kernel_in(k, arena_text(&c->arena, "S%s", p), dense_input(l, n, m->scale));
+    if (moe_given(c, n, m->zero)) kernel_in(k, arena_text(&c->arena, "Z%s", p), dense_input(l, n, m->zero));
+    if (moe_given(c, n, m->bias)) kernel_in(k, arena_text(&c->arena, "B%s", p), dense_input(l, n, m->bias));
+    kernel_text(k, arena_text(&c->arena, "TAKE%s(e, n)", p), take_text(c, n, m, p, chunk));
+    const char *bias = arena_text(&c->arena, "((float)B%s_LD(B%s_OFF + (idx)(e) * %lld + (n)))", p, p, (long long)m->outputs);
+    kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p), moe_given(c, n, m->bias) ? bias : "0.0f");
+}
+
+/* Bytes of the experts that ROWS rows can choose. */
+static int64_t chosen_bytes(Lower *l, const Node *n, const Moe *z, const Matrix *m, int64_t rows)
+{
+    Compilation *c = lower_compilation(l);
+    const int64_t routes = rows * z->top < z->experts ? rows * z->top : z->experts;
+    const int64_t scales = m->bits ? m->outputs * m->blocks * dtype_bits(node_input(c, n, m->scale)->dtype) / 8 : 0;
+    const int64_t bits = m->bits ? m->bits : dtype_bits(node_input(c, n, m->weight)->dtype);
+    return routes * (moe_byte_count(m->outputs * m->inputs, bits) + scales);
+}
+
+static void moe_common(Lower *l, Kernel *k, const Matrix *m, const View *a, const View *chosen, int64_t chunk)
+{
+    const int vector = product_vector(a->store);
+    kernel_in(k, "A", *a);
+    kernel_int(k, "K", m->inputs);
+    kernel_int(k, "CH", chunk);
+    kernel_int(k, "V", chunk % vector == 0 && product_aligned(l, a, vector) ? vector : 1);
+    kernel_text(k, "TYPE", dtype_token(a->store));
+    kernel_dim(k, "ROWS", chosen->dims[0]);
+}
+
+/* ---- on tensor cores: see experts.h */
+
+/* Whether the matrix lies in runs of 16 bytes that have one scale. */
+static bool matrix_tiled(Compilation *c, const Node *n, const Matrix *m)
+{
+    const int inputs[] = {m->weight, m->scale, m->zero};
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        if (moe_given(c, n, inputs[i]) && !node_input(c, n, inputs[i])->is_constant) return false;
+    return m->bits == 4 && m->block >= 32 && m->inputs % 32 == 0;
+}
+
+/* Activations that are floats are left to floats. */
+static bool row_tiled(Lower *l, const Node *n, const View *rows)
+{
+    const DType t = node_input(lower_compilation(l), n, 0)->dtype;
+    return few_rows(l, rows) && (t == DT_F16 || t == DT_BF16);
+}
+
+static bool up_tiled(Lower *l, const Node *n, const Moe *z, const View *x)
+{
+    Compilation *c = lower_compilation(l);
+    return row_tiled(l, n, x) && view_vector(l, x) == 8 && matrix_tiled(c, n, &z->up) && (!z->third || matrix_tiled(c, n, &z->gate3)) &&
+           moe_given(c, n, z->up.zero) == (z->third ? moe_given(c, n, z->gate3.zero) : moe_given(c, n, z->up.zero)) &&
+           3 * z->up.inputs <= SHARED_BYTES;
+}
+
+static bool down_tiled(Lower *l, const Node *n, const Moe *z, const View *inner)
+{
+    const int64_t elements = (z->down.inputs + 127) / 128 * 128 * z->top;
+    return row_tiled(l, n, inner) && z->top <= MOST_TOP && matrix_tiled(lower_compilation(l), n, &z->down) &&
+           4 * elements + elements / 2 + 2048 <= SHARED_BYTES;
+}
+
+/* ROWS_P(half, line) and OUTPUTS_P of a matrix. */
+static void tile_rows(Kernel *k, const Node *n, const Matrix *m, const char *p)
+{
+    Compilation *c = lower_compilation(kernel_lower(k));
+    const char *zeros = "0";
+    if (moe_given(c, n, m->zero))
+        zeros = arena_text(&c->arena, "(const unsigned char *)(Z%s + Z%s_OFF) + (idx)(line) * ZERO_ROW", p, p);
+    kernel_text(k, arena_text(&c->arena, "ROWS_%s(half, line)", p),
+                arena_text(&c->arena, "(from[half] = (const unsigned char *)(W%s + W%s_OFF) + (idx)(line) * (K / 2), "
+                                      "scales_from[half] = S%s + S%s_OFF + (idx)(line) * KG, points_from[half] = %s)", p, p, p, p, zeros));
+    kernel_int(k, arena_text(&c->arena, "OUTPUTS_%s", p), m->outputs);
+}
+
+/* What experts.h takes of a matrix. SPLIT as there; LINES rows lie in shared memory, WARPS share each along k. */
+static void set_tiled(Kernel *k, const Node *n, const Matrix *m, const char *type, bool split, int64_t lines, int64_t warps, int64_t threads)
+{
+    Compilation *c = lower_compilation(kernel_lower(k));
+    const DType scale = node_input(c, n, m->scale)->dtype;
+    const int64_t span = split ? 128 : 256, slices = ceil_div(m->inputs, span), each = ceil_div(slices, warps), padded = slices * span;
+    const int64_t most = split ? 4 : 2;
+    kernel_text(k, "MTYPE", type);
+    kernel_int(k, "SPLIT", split);
+    kernel_int(k, "GROUP", m->block);
+    kernel_int(k, "KG", m->blocks);
+    kernel_int(k, "ZEROS", moe_given(c, n, m->zero));
+    kernel_int(k, "ZERO_ROW", moe_byte_count(m->blocks, m->bits));
+    kernel_text(k, "STYPE", dtype_token(scale));
+    kernel_text(k, "SCALE_T", scale == DT_F32 ? "float" : "gp_u16");
+    kernel_int(k, "DEPTH", each < most ? each : most);
+    kernel_int(k, "LINE_WORDS", lines * padded / 2);
+    kernel_int(k, "VECTORS", ceil_div(lines * padded / 8, threads));
+}
+
+/* Blocks that a multiprocessor has room for: with tiles all at once, as far as 64 registers a thread allow. */
+static void set_resident(Kernel *k, bool tiled, int64_t blocks, int64_t threads)
+{
+    const int64_t wanted = ceil_div(blocks, 132), room = threads < 1024 ? 1024 / threads : 1;
+    kernel_int(k, "RESIDENT", !tiled || wanted < 1 ? 1 : wanted < room ? wanted : room);
+}
+
+/* Brings the chosen experts' parts of the second product's operands into the L2 cache while the first one waits for its own. */
+static void look_ahead(Lower *l, Kernel *k, const Node *n, const Moe *z)
+{
+    static const int64_t candidates[] = {0, 1};
+    Compilation *c = lower_compilation(l);
+    const Matrix *m = &z->down;
+    const char *key = arena_text(&c->arena, "moe_ahead/top=%lld,n=%lld,k=%lld", (long long)z->top, (long long)m->outputs, (long long)m->inputs);
+    const bool wanted = tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), 1) != 0, zeros = wanted && moe_given(c, n, m->zero);
+    kernel_int(k, "AHEAD_W", wanted ? moe_byte_count(m->outputs * m->inputs, m->bits) : 0);
+    kernel_int(k, "AHEAD_S", m->outputs * m->blocks * dtype_bits(node_input(c, n, m->scale)->dtype) / 8);
+    kernel_int(k, "AHEAD_Z", zeros ? moe_zero_bytes(m) : 0);
+    if (!wanted) return;
+    kernel_in(k, "W2", dense_input(l, n, m->weight));
+    kernel_in(k, "S2", dense_input(l, n, m->scale));
+    if (zeros) kernel_in(k, "Z2", dense_input(l, n, m->zero));
+}
+
+/* ---- launches */
+
+enum { WARPS = 4 }; /* outputs of a block, a warp each */
+
+typedef struct Cut { int64_t each, warps; } Cut; /* of a block: outputs, warps */
+
+static Cut cut_up(const Moe *z, bool tiled)
+{
+    const int64_t slices = ceil_div(z->up.inputs, 256), rounds = ceil_div(slices, MOST_WARPS);
+    return tiled ? (Cut){z->third || z->fusion ? TILE_ROWS / 2 : TILE_ROWS, ceil_div(slices, rounds)} : (Cut){WARPS, WARPS};
+}
+
+void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *router, const View *chosen, const View *share, const View *inner)
+{
+    Compilation *c = lower_compilation(l);
+    const int64_t rows = lower_upper(l, chosen->dims[0]);
+    const bool routes = moe_routes(l, z, x), tiled = up_tiled(l, n, z, x);
+    int64_t chunk = chunk_of(c, n, &z->up);
+    if (z->third && chunk_of(c, n, &z->gate3) < chunk) chunk = chunk_of(c, n, &z->gate3);
+    const Cut cut = cut_up(z, tiled);
+    const int64_t blocks = ceil_div(z->inner, cut.each);
+    Kernel *k = kernel_begin(l, n, "moe_up");
+    kernel_int(k, "ROUTED", routes);
+    if (routes) moe_routing(l, k, n, z, router, chosen, share);
+    else {
+        kernel_in(k, "CHOSEN", *chosen);
+        kernel_int(k, "TOP", z->top);
+    }
+    moe_common(l, k, &z->up, x, chosen, chunk);
+    matrix_operands(l, k, n, &z->up, "1", chunk);
+    if (z->third) matrix_operands(l, k, n, &z->gate3, "3", chunk);
+    kernel_out(k, "Y", *inner);
+    moe_activation(k, n, z);
+    kernel_int(k, "TILED", tiled);
+    kernel_int(k, "EACH", cut.each);
+    kernel_int(k, "BLOCKS", blocks);
+    if (tiled) {
+        set_tiled(k, n, &z->up, product_type(x->store), false, 1, cut.warps, 32 * cut.warps);
+        tile_rows(k, n, &z->up, "1");
+        if (z->third) tile_rows(k, n, &z->gate3, "3");
+        look_ahead(l, k, n, z);
+    }
+    set_resident(k, tiled, blocks * z->top, 32 * cut.warps);
+    kernel_label(k, arena_text(&c->arena, routes ? "%s: routing, fc1" : "%s: fc1", n->name));
+    kernel_bytes(k, chosen_bytes(l, n, z, &z->up, rows) + (z->third ? chosen_bytes(l, n, z, &z->gate3, rows) : 0), 0);
+    kernel_launch(k, blocks, z->top, rows < 1 ? 1 : rows, (int)(32 * cut.warps));
+}
+
+/* Warps of a slot: they must divide the columns of a block. */
+static int64_t parts_of(const Moe *z)
+{
+    int64_t parts = 1;
+    while (2 * parts * z->top <= MOST_WARPS && 2 * parts <= ceil_div(z->down.inputs, 128)) parts *= 2;
+    return parts;
+}
+
+void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *chosen, const View *share, const View *y)
+{
+    Compilation *c = lower_compilation(l);
+    const int64_t rows = lower_upper(l, chosen->dims[0]), chunk = chunk_of(c, n, &z->down);
+    const bool tiled = down_tiled(l, n, z, inner);
+    const int64_t parts = tiled ? parts_of(z) : 1, columns = tiled ? TILE_ROWS : 4, slots = tiled || z->top < 8 ? z->top : 8; /* of a block */
+    const int64_t blocks = ceil_div(z->hidden, columns), threads = 32 * slots * parts;
+    Kernel *k = kernel_begin(l, n, "moe_down");
+    kernel_in(k, "CHOSEN", *chosen);
+    kernel_int(k, "TOP", z->top);
+    moe_common(l, k, &z->down, inner, chosen, chunk);
+    matrix_operands(l, k, n, &z->down, "2", chunk);
+    kernel_in(k, "SHARE", *share);
+    kernel_out(k, "Y", *y);
+    kernel_epilogue_apart(k, n, "v");
+    kernel_int(k, "TILED", tiled);
+    kernel_int(k, "R", columns);
+    kernel_int(k, "PARTS", parts);
+    if (tiled) {
+        set_tiled(k, n, &z->down, "BF16", true, z->top, parts, threads);
+        tile_rows(k, n, &z->down, "2");
+    }
+    set_resident(k, tiled, blocks, threads);
+    kernel_label(k, arena_text(&c->arena, "%s: fc2", n->name));
+    kernel_bytes(k, chosen_bytes(l, n, z, &z->down, rows), 0);
+    kernel_launch(k, blocks, rows < 1 ? 1 : rows, 1, (int)threads);
+}
