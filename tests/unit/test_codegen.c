@@ -162,6 +162,22 @@ static const char *refusal(const char *targets)
     return text;
 }
 
+static int64_t shared_limit(const char *targets)
+{
+    Compilation *c = compilation(1, "");
+    const int64_t limit = codegen_shared_limit(c, targets);
+    discard(c);
+    return limit;
+}
+
+/* Opt-in maxima of the CUDA C++ Programming Guide's table of compute capabilities. */
+static void test_shared_limit(void)
+{
+    check(shared_limit("sm_90a") == 227 * 1024 && shared_limit("sm_80") == 163 * 1024, "shared memory of a block, by architecture");
+    check(shared_limit("sm_90a,sm_86") == 99 * 1024, "shared memory of a block is the least of the targets'");
+    check(shared_limit("sm_90a,ptx") == 0, "code for any device has no more shared memory than it declares");
+}
+
 static void test_refusals(void)
 {
     check(strstr(refusal("host,sm_17"), "target 'sm_17' is not known to this build\n  remedy: possible here: host, host-") != NULL,
@@ -187,8 +203,10 @@ int main(void)
     test_conversions();
     test_unpack();
     test_modules("host", 1, "host modules: the same bytes with 1 and 4 threads");
-    if (strstr(codegen_default_targets(), "ptx")) test_modules("sm_80,ptx", 2, "CUDA modules: the same bytes with 1 and 4 threads");
-    else printf("skip CUDA modules: built without NVRTC\n");
+    if (strstr(codegen_default_targets(), "ptx")) {
+        test_modules("sm_80,ptx", 2, "CUDA modules: the same bytes with 1 and 4 threads");
+        test_shared_limit();
+    } else printf("skip CUDA modules: built without NVRTC\n");
     test_refusals();
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed != 0;
