@@ -257,7 +257,8 @@ enum OpFact {
                          * what that reads besides is made beside them */
     OP_BESIDE = 4096,   /* its kernel makes a row of output 0, or folds a row of input 0 into it, and can go on with elementwise
                          * nodes: see kernel_beside (lower.h) */
-    OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head: its kernel can do that (ops/gqa.c) */
+    OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head, and from OP_ROTARY: its kernel can do that (ops/gqa.c) */
+    OP_ROTARY = 32768,  /* turns pairs of input 0 by its position, see rotary_ports (ops/heads.h) */
     OP_NORM_ROW = 128,  /* a norm by the mean of squares along the last axis: see norm_row (ops/gemv.h) */
     OP_APPEND = 32,     /* appends to or writes into a state given as input (see `inplace`) */
     OP_ZEROS = 512,     /* zeros at the end of its first input change nothing in front of them, and stay zeros ... */

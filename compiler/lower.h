@@ -117,9 +117,9 @@ bool kernel_takes(Kernel *k, const Node *n);
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);
 bool gemv_lower(Lower *l, const Node *n);
-/* ops/gqa.c: true when the attention that alone reads head norm N's result will do it; until then that has the view of what is
- * to be normed. */
-bool gqa_defer_norm(Lower *l, const Node *n);
+/* ops/gqa.c: true when the attention that alone reads the result of N, a norm or a rotation of its heads, will do it; until then that has
+ * the view of N's own input. */
+bool gqa_defer(Lower *l, const Node *n);
 /* tuning.c */
 bool tuning_read(Compilation *c, const char *path);
 const char *tuning_option(Compilation *c);  /* " tuning=..." for the plan's options; "" without a file */

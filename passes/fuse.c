@@ -264,21 +264,27 @@ static void join_norm(Compilation *c, uint32_t index, const Together *runs)
     n->together = run->first;
 }
 
-/* The attention that alone reads the norm's result, perhaps reshaped, as its query or key. */
-static void join_head_norm(Compilation *c, uint32_t index)
+enum { MAX_BETWEEN = 8 };
+
+/* The attention that alone reads the result of a norm or a rotation, perhaps reshaped, a norm's perhaps rotated, as its query or key. */
+static void join_head(Compilation *c, uint32_t index)
 {
-    Node *n = &c->graph.nodes[index];
-    if (n->dead || n->constant || n->loop || n->together || !(n->op->facts & OP_NORM_ROW) || fuse_reads_state(c, n)) return;
+    Node *n = &c->graph.nodes[index], *between[MAX_BETWEEN];
+    int count = 0;
+    if (n->dead || n->constant || n->loop || n->together || !(n->op->facts & (OP_NORM_ROW | OP_ROTARY)) || fuse_reads_state(c, n)) return;
     for (uint32_t value = n->outputs[0];;) {
         const Value *v = &c->graph.values[value];
         if (v->uses != 1 || v->is_output || v->state) return;
         const uint32_t reader = only_consumer(c, value);
-        const Node *r = &c->graph.nodes[reader];
+        Node *r = &c->graph.nodes[reader];
         if (reader && (r->op->facts & OP_HEAD_NORM) && (r->inputs[0] == value || r->inputs[1] == value)) {
             n->together = reader;
+            for (int i = 0; i < count; i++) between[i]->together = reader;
             return;
         }
-        if (!reader || strcmp(r->op->name, "Reshape") != 0 || r->inputs[0] != value) return;
+        const bool reshapes = reader && !strcmp(r->op->name, "Reshape"), turns = reader && (r->op->facts & OP_ROTARY) && (n->op->facts & OP_NORM_ROW);
+        if (!(reshapes || turns) || r->inputs[0] != value || (reshapes && count == MAX_BETWEEN)) return;
+        if (reshapes) between[count++] = r;
         value = r->outputs[0];
     }
 }
@@ -289,7 +295,7 @@ static void fuse_rows(Compilation *c)
     join_products(c, runs);
     for (uint32_t i = 1; i <= c->graph.node_count; i++) {
         join_norm(c, i, runs);
-        join_head_norm(c, i);
+        join_head(c, i);
     }
 }
 

@@ -26,16 +26,18 @@ PROMPTS = (1, 5, 33, 100)  # lengths; a prefill step takes up to 64
 
 
 class Decoder(Graph):
-    """LAYERS of attention and a gated product, as exporters write them. NORMS: head norms as "nodes" or "inputs"; ATTRS: of
-    GroupQueryAttention."""
+    """LAYERS of attention and a gated product, as exporters write them. NORMS: head norms as "nodes" or "inputs"; TURNED:
+    rotations as nodes, with a row of angles for each token ("rows") or by their positions ("positions"); GATED: half of each query head gates
+    what comes of the other; ATTRS: of GroupQueryAttention."""
 
     def __init__(self, name, dtype, kind="plain", hidden=64, heads=4, kv_heads=2, head=64, half=0, norms=None, packed=False, positions=False,
-                 sinks=False, layers=2, wide=96, **attrs):
+                 sinks=False, layers=2, wide=96, turned=None, gated=False, **attrs):
         super().__init__(name, dtype, {})
         self.kind, self.hidden, self.heads, self.kv_heads, self.head, self.norms, self.packed = kind, hidden, heads, kv_heads, head, norms, packed
         self.layers, self.wide, self.sinks, self.positions, self.attrs_ = layers, wide, sinks, positions, attrs
         self.tables = [self.constant(t) for t in tables(CAPACITY, half, dtype)] if half else ["", ""]
-        self.attrs_.update(num_heads=heads, kv_num_heads=kv_heads, do_rotary=int(half > 0))
+        self.turned, self.gated, self.half, self.angles = turned, gated, half, None
+        self.attrs_.update(num_heads=heads, kv_num_heads=kv_heads, do_rotary=int(half > 0 and not turned))
         self.body()
 
     def body(self):
@@ -70,20 +72,37 @@ class Decoder(Graph):
         if self.packed:
             q = [product(self, self.kind, y, self.hidden, sum(widths)), "", ""]
         else:
-            q = [product(self, self.kind, y, self.hidden, w) for w in widths]
+            q = [product(self, self.kind, y, self.hidden, w) for w in [widths[0] * (1 + self.gated)] + widths[1:]]
+        gate = None
+        if self.gated:
+            both = self.node("Reshape", [q[0], self.constant(np.array([0, 0, self.heads, 2 * self.head]))])
+            q[0], gate = self.node("Split", [both], 2, axis=-1, num_outputs=2)
+            gate = self.node("Reshape", [gate, self.constant(np.array([0, 0, widths[0]]))])
         weights = [self.weight((self.head,)) for _ in range(2)] if self.norms else []
         if self.norms == "nodes":
             q[:2] = [self.head_norm(x, w, scale) for x, w, scale in zip(q, widths, weights)]
-        inputs = q + ["past_key_values.%d.%s" % (i, kind) for kind in ("key", "value")] + [lengths, total, *self.tables]
-        inputs += ["position_ids" if self.positions else "", "", self.weight((self.heads,)) if self.sinks else "", "", ""]
+        if self.turned:
+            q[:2] = [self.turn(x, heads) for x, heads in zip(q, (self.heads, self.kv_heads))]
+        inputs = q + ["past_key_values.%d.%s" % (i, kind) for kind in ("key", "value")] + [lengths, total, *(["", ""] if self.turned else self.tables)]
+        inputs += ["position_ids" if self.positions and not self.turned else "", "", self.weight((self.heads,)) if self.sinks else "", "", ""]
         inputs += weights if self.norms == "inputs" else []
         while not inputs[-1]:
             inputs.pop()
         outputs = [self.fresh("attended")] + ["present.%d.%s" % (i, kind) for kind in ("key", "value")]
-        return self.node("GroupQueryAttention", inputs, outputs, MS, **self.attrs_)[0]
+        attended = self.node("GroupQueryAttention", inputs, outputs, MS, **self.attrs_)[0]
+        return self.node("Mul", [attended, self.node("Sigmoid", [gate])]) if gate else attended
+
+    def turn(self, x, heads):
+        """RotaryEmbedding of ONNX, or of com.microsoft by positions."""
+        attrs = {"num_heads": heads, "rotary_embedding_dim": 2 * self.half}
+        if self.turned == "positions":
+            return self.node("RotaryEmbedding", [x, "position_ids", *self.tables], 1, MS, **attrs)
+        if not self.angles:
+            self.angles = [self.node("Gather", [table, "position_ids"]) for table in self.tables]
+        return self.node("RotaryEmbedding", [x, *self.angles], **attrs)
 
     def head_norm(self, x, width, scale):
-        apart = self.node("Reshape", [x, self.constant(np.array([0, 0, -1, self.head]))])
+        apart = x if self.gated and width == self.heads * self.head else self.node("Reshape", [x, self.constant(np.array([0, 0, -1, self.head]))])
         normed = self.node("RMSNormalization", [apart, scale], epsilon=1e-6)
         return self.node("Reshape", [normed, self.constant(np.array([0, 0, width]))])
 
@@ -106,7 +125,8 @@ class Decoder(Graph):
 
     def kernel_counts(self):
         """The norms go into the products behind them and into the attention; the length, a sum over the mask, is known."""
-        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0}
+        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0, "rotary": 0,
+                "copy": self.layers if self.gated else 0}
 
 
 class Mixture(Decoder):
@@ -162,6 +182,8 @@ def decoders():
     yield Decoder("packed_f16", "f16", "plain", heads=6, kv_heads=6, half=16, packed=True, positions=True, softcap=4.0)
     yield Mixture("experts_f16", "f16", "nbits32z", half=32)
     yield Mixture("experts_bf16", "bf16", "nbits32", half=32)
+    yield Decoder("turned_f16", "f16", "nbits32", half=16, norms="nodes", positions=True, turned="rows", gated=True)
+    yield Decoder("turned_bf16", "bf16", "plain", head=128, heads=4, half=64, positions=True, turned="positions")
     yield Decoder("nodes_bf16", "bf16", "plain", head=128, heads=2, kv_heads=2, half=64, norms="nodes", smooth_softmax=1)
 
 

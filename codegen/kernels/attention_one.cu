@@ -9,7 +9,7 @@
  * counts.
  *   Q [B, Hq, 1, D], KN VN [B, H, 1, D]   the new row, of ROW_TYPE           K V   the caches, of TYPE, appended at LEN (a sequence's total less one)
  *   NORM_Q NORM_K   with weights QW, KW, constants of ROW_TYPE, and EPSILON_Q, EPSILON_K; rounded to ROW_TYPE
- *   HALF            rotated pairs, 0 none; COS SIN; POSITIONS, INTERLEAVED
+ *   HALF            rotated pairs, 0 none; COS SIN, by row TURN_AT; INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
  *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
  *   STAGES          tiles of keys in shared memory: 2 where the next is fetched meanwhile
@@ -58,8 +58,8 @@
         UNROLL \
         for (int j = 0; j < MINE; j++) mine[i][j] = GP_PASTE(GP_OF_, ROW_TYPE)(raw[i][j]);
 /* A position without a row in the tables: not rotated. */
-#define LOAD_TURN(at) \
-    const idx position = (at); \
+#define LOAD_TURN \
+    const idx position = TURN_AT; \
     const int inside = position >= 0 && position < COS_D0; \
     float cosine[TURNS], sine[TURNS]; \
     UNROLL \
@@ -130,18 +130,14 @@ KERNEL(KERNEL_BLOCK)
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     LOAD_KEYS(split);
 #if HALF && TURN_EARLY
-    LOAD_TURN(past)
+    LOAD_TURN
 #endif
     LATE_WAIT
 #if EARLY
     LOAD_MINE
 #endif
 #if HALF && !TURN_EARLY
-#if POSITIONS
-    LOAD_TURN((idx)POS_LD(POS_AT(batch, 0)))
-#else
-    LOAD_TURN(past)
-#endif
+    LOAD_TURN
 #endif
 
     /* ---- the new row: a warp a head */

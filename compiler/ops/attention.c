@@ -217,11 +217,9 @@ static const char *attention_row_lengths(Compilation *c, const Node *n)
     return "its keys are no cache of its own";
 }
 
-/* ---- RotaryEmbedding: the two domains order their inputs differently. */
+/* ---- RotaryEmbedding */
 
-typedef struct RotaryPorts { int positions, cosine, sine; } RotaryPorts;
-
-static RotaryPorts rotary_ports(const Node *n)
+RotaryPorts rotary_ports(const Node *n)
 {
     const RotaryPorts standard = {3, 1, 2}, contrib = {1, 2, 3};
     return !strcmp(n->domain, "com.microsoft") ? contrib : standard;
@@ -488,11 +486,11 @@ static const OpRow rows[] = {
                "Y:T1, present_key:T1?, present_value:T2?, qk_matmul_output:T1? ; " ATTENTION_ATTRS,
      .shape = attention_shape, .lower = attention_lower, .inplace = attention_inplace, .length_input = 7,
      .row_lengths = attention_row_lengths},
-    {.domain = "", .name = "RotaryEmbedding", .since = 23,
+    {.domain = "", .name = "RotaryEmbedding", .since = 23, .facts = OP_ROTARY,
      .schema = "X:T, cos_cache:T, sin_cache:T, position_ids:i64? -> Y:T ; "
                "interleaved:int=0, num_heads:int=0, rotary_embedding_dim:int=0 | T=f32 f16 bf16",
      .shape = rotary_shape, .lower = rotary_lower},
-    {.domain = "com.microsoft", .name = "RotaryEmbedding", .since = 1,
+    {.domain = "com.microsoft", .name = "RotaryEmbedding", .since = 1, .facts = OP_ROTARY,
      .schema = "input:T, position_ids:i64, cos_cache:T, sin_cache:T -> output:T ; "
                "interleaved:int=0, is_packed_batching:int=0, num_heads:int=0, rotary_embedding_dim:int=0, scale:float=1.0 | "
                "T=f32 f16 bf16",

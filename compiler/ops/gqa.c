@@ -194,22 +194,35 @@ static bool gqa_shape(Compilation *c, Node *n)
 
 typedef struct Parts { View q, k, v; int64_t head; bool append; } Parts; /* [B, heads, S, D]; k, v: when they are appended */
 
+/* Input INPUT as [B, heads, S, head]; of nodes that were put off it is [B, S, heads, head] still. */
+static View heads_of(Lower *l, const Node *n, int input, int64_t heads, int64_t head)
+{
+    const View v = lower_input(l, n, input);
+    View out = v;
+    if (v.rank != 4) return heads_split(lower_compilation(l), &v, 0, heads, head);
+    out.dims[1] = v.dims[2];
+    out.dims[2] = v.dims[1];
+    out.stride[1] = v.stride[2];
+    out.stride[2] = v.stride[1];
+    return out;
+}
+
 static Parts read_parts(Lower *l, const Node *n, const Sizes *z)
 {
     Compilation *c = lower_compilation(l);
-    const View q = lower_input(l, n, GQ_QUERY);
     Parts p;
     p.head = heads_constant(c, n, lower_dim(l, z->head), "the head size");
     if (p.head < 0) return p;
     p.append = !dim_is(c, lower_dim(l, z->fresh), 0);
-    p.q = heads_split(c, &q, 0, z->heads, p.head);
+    p.q = heads_of(l, n, GQ_QUERY, z->heads, p.head);
     if (!p.append) return p;
     if (z->packed) {
+        const View q = lower_input(l, n, GQ_QUERY);
         p.k = heads_split(c, &q, z->heads, z->kv_heads, p.head);
         p.v = heads_split(c, &q, z->heads + z->kv_heads, z->kv_heads, p.head);
     } else {
-        const View k = lower_input(l, n, GQ_KEY), v = lower_input(l, n, GQ_VALUE);
-        p.k = heads_split(c, &k, 0, z->kv_heads, p.head);
+        const View v = lower_input(l, n, GQ_VALUE);
+        p.k = heads_of(l, n, GQ_KEY, z->kv_heads, p.head);
         p.v = heads_split(c, &v, 0, z->kv_heads, p.head);
     }
     return p;
@@ -332,34 +345,98 @@ static bool one_row_fits(Lower *l, const Node *n)
 
 static bool is_reshape(const Node *n) { return strcmp(n->op->name, "Reshape") == 0; }
 
+/* The node of FACTS that fuse gave to attention N, on the way to its INPUT: norm, rotation, reshapes between; NULL none. */
+static const Node *head_node(const Graph *g, const Node *n, int input, unsigned facts)
+{
+    uint32_t p = n->inputs[input] ? g->values[n->inputs[input]].producer : 0;
+    for (; p; p = g->values[g->nodes[p].inputs[0]].producer) {
+        const Node *m = &g->nodes[p];
+        const bool own = m->together == (uint32_t)(n - g->nodes) && (m->op->facts & (OP_NORM_ROW | OP_ROTARY));
+        if (own && (m->op->facts & facts)) return m;
+        if (!(own && (m->op->facts & OP_ROTARY)) && !(is_reshape(m) && m->inputs[0])) return NULL;
+    }
+    return NULL;
+}
+
 /* The norm that was put off for INPUT of attention N; NULL none. */
 static const Node *head_norm(Lower *l, const Node *n, int input)
 {
-    const Graph *g = &l->c->graph;
-    uint32_t p = n->inputs[input] ? g->values[n->inputs[input]].producer : 0;
-    while (p && is_reshape(&g->nodes[p]) && g->nodes[p].inputs[0]) p = g->values[g->nodes[p].inputs[0]].producer;
-    const bool off = p && (g->nodes[p].op->facts & OP_NORM_ROW) && g->nodes[p].together == (uint32_t)(n - g->nodes) && l->made_by[p] < 0;
-    return off ? &g->nodes[p] : NULL;
+    const Node *norm = head_node(&l->c->graph, n, input, OP_NORM_ROW);
+    return norm && l->made_by[norm - l->c->graph.nodes] < 0 ? norm : NULL;
 }
 
-bool gqa_defer_norm(Lower *l, const Node *n)
+/* Whether rotation R, of HEADS heads of HEAD, is one that the kernel can do: each sequence has its own row of cosines, or a position. */
+static bool rotation_fits(Lower *l, const Node *r, int64_t heads, int64_t head)
 {
     Compilation *c = l->c;
-    const uint32_t index = (uint32_t)(n - c->graph.nodes);
+    const RotaryPorts ports = rotary_ports(r);
+    const Value *x = node_input(c, r, 0), *cosine = node_input(c, r, ports.cosine), *positions = node_input(c, r, ports.positions);
+    int64_t half;
+    if (x->rank != 3 || attr_int(r, "num_heads") != heads || !dim_is(c, lower_dim(l, x->dims[2]), heads * head)) return false;
+    if (!dim_is_const(c, lower_dim(l, cosine->dims[cosine->rank - 1]), &half) || 2 * half > head) return false;
+    return positions ? positions->rank <= 2 : dim_is(c, lower_dim(l, cosine->dims[1]), 1);
+}
+
+/* The rotation of query and key before attention N that its kernel does in this signature; NULL: there is none, or they differ. */
+static const Node *head_rotation(Lower *l, const Node *n)
+{
+    Compilation *c = l->c;
+    const Node *q = head_node(&c->graph, n, GQ_QUERY, OP_ROTARY), *k = head_node(&c->graph, n, GQ_KEY, OP_ROTARY);
+    Sizes z;
+    int64_t head;
+    if (!q || !k || attr_int(n, "do_rotary") || !read_sizes(c, n, &z) || !dim_is_const(c, lower_dim(l, z.head), &head)) return NULL;
+    const RotaryPorts a = rotary_ports(q), b = rotary_ports(k);
+    if (strcmp(q->domain, k->domain) != 0 || attr_int(q, "interleaved") != attr_int(k, "interleaved")) return NULL;
+    if (q->inputs[a.cosine] != k->inputs[b.cosine] || q->inputs[a.sine] != k->inputs[b.sine]) return NULL;
+    if (node_input(c, q, a.positions) != node_input(c, k, b.positions)) return NULL;
+    return one_row_fits(l, n) && rotation_fits(l, q, z.heads, head) && rotation_fits(l, k, z.kv_heads, head) ? q : NULL;
+}
+
+/* Leaves node N to the attention behind it, which sees N's own input. */
+static bool put_off(Lower *l, const Node *n)
+{
+    const uint32_t index = (uint32_t)(n - l->c->graph.nodes);
+    l->views[n->outputs[0]] = lower_input(l, n, 0);
+    l->fates[index] = (NodeFate){REAL_FUSED, -1, NULL};
+    l->made_by[index] = -1;
+    return true;
+}
+
+/* Whether nothing but what is put off stands between norm N and the attention. */
+static bool leads_to(Lower *l, const Node *n, const Node *reader)
+{
+    const Graph *g = &l->c->graph;
+    for (int input = GQ_QUERY; input <= GQ_KEY; input++)
+        if (head_node(g, reader, input, OP_NORM_ROW) == n) return !head_node(g, reader, input, OP_ROTARY) || head_rotation(l, reader);
+    return false;
+}
+
+/* Whether reshape N puts heads into one axis again, [B, S, heads, head] to [B, S, heads * head], behind what was put off. */
+static bool merges_heads(Lower *l, const Node *n)
+{
+    Compilation *c = l->c;
+    const Value *x = node_input(c, n, 0), *y = node_output(c, n, 0);
+    if (!x->producer || l->made_by[x->producer] >= 0 || x->rank != 4 || y->rank != 3) return false;
+    return dim_equal(c, x->dims[0], y->dims[0]) && dim_equal(c, x->dims[1], y->dims[1]) && l->views[n->inputs[0]].rank == 4;
+}
+
+bool gqa_defer(Lower *l, const Node *n)
+{
+    Compilation *c = l->c;
     const Node *reader = n->together ? &c->graph.nodes[n->together] : NULL;
     NormRow r;
     Sizes z;
-    if (!reader || !(n->op->facts & OP_NORM_ROW) || !(reader->op->facts & OP_HEAD_NORM) || l->signature->kind == SIG_LOAD || l->guarded) return false;
+    if (!reader || !(reader->op->facts & OP_HEAD_NORM) || l->signature->kind == SIG_LOAD || l->guarded) return false;
+    if (is_reshape(n)) return merges_heads(l, n) && put_off(l, n);
+    if (n->op->facts & OP_ROTARY) return head_rotation(l, reader) && put_off(l, n);
+    if (!leads_to(l, n, reader)) return false;
     if (!norm_row(c, n, &r) || r.skip >= 0 || !one_row_fits(l, reader) || !read_sizes(c, reader, &z)) return false;
     if (node_input(c, reader, GQ_Q_NORM) || node_input(c, reader, GQ_K_NORM) || !node_input(c, reader, GQ_KEY)) return false;
     const Value *x = node_input(c, n, 0), *scale = node_input(c, n, r.scale);
     const Dim head = lower_dim(l, z.head);
     if (x->dtype != node_output(c, n, 0)->dtype || scale->dtype != x->dtype || !scale->is_constant || scale->rank != 1 || lower_dim(l, scale->dims[0]) != head || lower_dim(l, x->dims[x->rank - 1]) != head)
         return false;
-    l->views[n->outputs[0]] = lower_input(l, n, 0);
-    l->fates[index] = (NodeFate){REAL_FUSED, -1, NULL};
-    l->made_by[index] = -1;
-    return true;
+    return put_off(l, n);
 }
 
 static View ticket_view(Lower *l, Dim batch, int64_t heads)
@@ -401,11 +478,40 @@ static bool one_row_early(Lower *l, const Node *n, const Attend *a)
     return true;
 }
 
-/* The angle by which head dims turn depends on the length and on constants alone. */
-static bool turn_is_constant(Compilation *c, const Node *n)
+/* The row of a table of angles for each sequence: [B, 1, HALF] as [B, HALF]. */
+static View turn_table(Lower *l, const Node *n, int input)
 {
-    const Value *cosine = node_input(c, n, GQ_COS), *sine = node_input(c, n, GQ_SIN);
-    return attr_int(n, "do_rotary") && !node_input(c, n, GQ_POSITIONS) && cosine && cosine->is_constant && sine && sine->is_constant;
+    View v = lower_input(l, n, input);
+    if (v.rank == 2) return v;
+    v.rank = 2;
+    v.dims[1] = v.dims[2];
+    v.stride[1] = v.stride[2];
+    return v;
+}
+
+/* How query and key are rotated: by N itself or by a rotation that was put off. EARLY: what depends on the length and on constants alone is
+ * read before the kernel waits. */
+static void one_row_turn(Lower *l, Kernel *k, const Node *n, bool early)
+{
+    Compilation *c = l->c;
+    const Node *off = head_rotation(l, n), *turn = off ? off : n;
+    const RotaryPorts ports = off ? rotary_ports(off) : (RotaryPorts){GQ_POSITIONS, GQ_COS, GQ_SIN};
+    const bool turns = off || attr_int(n, "do_rotary");
+    const Value *positions = turns ? node_input(c, turn, ports.positions) : NULL;
+    int64_t half = 0;
+    kernel_int(k, "TURN_EARLY", turns && early && !off && !positions && node_input(c, n, GQ_COS)->is_constant && node_input(c, n, GQ_SIN)->is_constant);
+    if (turns) {
+        const View cosine = turn_table(l, turn, ports.cosine);
+        half = heads_constant(c, n, cosine.dims[1], "the width of cos_cache");
+        kernel_in(k, "COS", cosine);
+        kernel_in(k, "SIN", turn_table(l, turn, ports.sine));
+    }
+    if (positions) kernel_in(k, "POS", lower_input(l, turn, ports.positions));
+    const bool each = positions && positions->rank == 2;
+    kernel_text(k, "TURN_AT", each ? "(idx)POS_LD(POS_AT(batch, 0))" : positions ? "(idx)POS_LD(POS_OFF)" : off ? "(idx)batch" : "(idx)past");
+    kernel_int(k, "HALF", half);
+    kernel_int(k, "INTERLEAVED", turns && attr_int(turn, off ? "interleaved" : "rotary_interleaved") != 0);
+    for (int input = GQ_QUERY; off && input <= GQ_KEY; input++) l->fates[head_node(&c->graph, n, input, OP_ROTARY) - c->graph.nodes].launch = l->launch_count;
 }
 
 static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
@@ -430,8 +536,9 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
     kernel_inout(k, "TICKETS", ticket_view(l, p->q.dims[0], z->kv_heads));
     attend_sinks(k, a);
+    const bool early = one_row_early(l, n, a);
     one_row_norms(l, k, n);
-    prepare_rotary(l, k, n);
+    one_row_turn(l, k, n, early);
     kernel_rows(k);
     kernel_text(k, "TYPE", keys->present.store == DT_F16 ? "F16" : "BF16");
     kernel_text(k, "ROW_TYPE", p->q.store == DT_F16 ? "F16" : "BF16");
@@ -439,9 +546,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_int(k, "GROUP", group);
     kernel_int(k, "SPLITS", splits);
     kernel_int(k, "SUB", sub);
-    const bool early = one_row_early(l, n, a);
     kernel_int(k, "EARLY", early);
-    kernel_int(k, "TURN_EARLY", early && turn_is_constant(c, n));
     kernel_int(k, "STAGES", 2 * sub * tile > TILE_BYTES ? 1 : 2);
     kernel_int(k, "CAPACITY", keys->capacity < values->capacity ? keys->capacity : values->capacity);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);

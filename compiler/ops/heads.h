@@ -46,6 +46,10 @@ void attend_sinks(Kernel *k, const Attend *a);
  * the mask, 3 its softmax. */
 void attend_scores(Lower *l, const Node *n, const Attend *a, View to, int stage);
 
+/* Inputs of RotaryEmbedding, which the two domains order differently. */
+typedef struct RotaryPorts { int positions, cosine, sine; } RotaryPorts;
+RotaryPorts rotary_ports(const Node *n);
+
 /* Whether PAST, old rows of a cache, is another number for each row of the batch. */
 bool rows_differ(Compilation *c, Dim past);
 /* Old rows PAST of a cache, as a number that is the same for all rows: with rows of their own length, what PAST is beyond such a
