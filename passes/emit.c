@@ -40,6 +40,10 @@ static void emit_box(Emitter *e, const Signature *s, plan_signature_record *r)
         plan_box_record box = { .symbol = e->symbol_record[y], .lo = s->lo[y], .hi = s->hi[y] };
         plan_writer_add(e->w, PLAN_SECTION_BOXES, &box);
     }
+    for (int i = 0; i < equations_waiting(e->c) && s->kind == SIG_MAIN; i++) { /* other signatures are not run by their sizes */
+        plan_box_record box = { .symbol = e->equation_record[i] };
+        if (box.symbol != PLAN_NONE) plan_writer_add(e->w, PLAN_SECTION_BOXES, &box);
+    }
     r->box_count = plan_writer_count(e->w, PLAN_SECTION_BOXES) - r->box;
 }
 
@@ -245,6 +249,7 @@ static bool emit_plan(Emitter *e)
     Compilation *c = e->c;
     if (!emit_code(e)) return false;
     emit_symbols(e);
+    emit_equations(e);
     emit_proofs(e);
     emit_buffers(e);
     emit_states(e);

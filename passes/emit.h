@@ -10,12 +10,14 @@ typedef struct Emitter {
     Compilation *c;
     plan_writer *w;
     uint32_t *symbol_record;  /* by symbol; PLAN_NONE: not written */
+    uint32_t *equation_record; /* by equation that waits: the derived symbol that is zero when it holds; PLAN_NONE: not written */
     uint32_t *buffer_record;  /* by buffer */
     int *module_of_kernel;    /* by kernel, 0-based */
 } Emitter;
 
 /* emit_tables.c: names and facts, for people and for sessions. */
 void emit_symbols(Emitter *e);
+void emit_equations(Emitter *e);
 void emit_proofs(Emitter *e);
 void emit_buffers(Emitter *e);
 void emit_states(Emitter *e);

@@ -70,6 +70,34 @@ void emit_symbols(Emitter *e)
     }
 }
 
+/* Whether a run's sizes alone decide it. */
+static bool of_sizes(Compilation *c, Dim zero)
+{
+    for (Sym s = 1; zero && s <= c->symbol_count; s++)
+        if (dim_mentions(c, zero, s) && (s == c->position || (c->symbols[s].class != SYM_RANGED && c->symbols[s].class != SYM_FIXED))) return false;
+    return zero != 0;
+}
+
+/* An equation that could not be solved is a derived symbol, which the boxes pin to zero: a run of sizes for which it does not hold is
+ * refused, since kernels rely on it. */
+void emit_equations(Emitter *e)
+{
+    Compilation *c = e->c;
+    e->equation_record = NEW_ARRAY(c, uint32_t, equations_waiting(c) + 1);
+    for (int i = 0; i < equations_waiting(c); i++) {
+        uint32_t node;
+        const char *rule;
+        const Dim zero = dim_resolve(c, equation_waiting(c, i, &node, &rule));
+        e->equation_record[i] = PLAN_NONE;
+        if (!of_sizes(c, zero)) continue;
+        const char *at = node ? c->graph.nodes[node].name : "the inputs";
+        plan_symbol_record r = { .name = string(e, arena_text(&c->arena, "difference of extents at '%s' (%s) #%d", at, rule, i + 1)),
+                                 .symbol_class = PLAN_SYMBOL_DERIVED, .slot = PLAN_NONE, .proof = PLAN_NONE };
+        emit_expr(e, zero, &r.expr, &r.expr_count);
+        e->equation_record[i] = plan_writer_add(e->w, PLAN_SECTION_SYMBOLS, &r);
+    }
+}
+
 void emit_proofs(Emitter *e)
 {
     for (uint32_t i = 1; i <= e->c->proof_count; i++) {

@@ -360,6 +360,20 @@ static plan_status check_box(plan_session *s, const plan_signature_record *g) {
     return PLAN_OK;
 }
 
+/* The same of symbols that follow from others; their values are computed. */
+static plan_status check_derived(plan_session *s, uint32_t signature) {
+    const plan_view *v = &s->p->view;
+    const plan_signature_record *g = &v->signatures[signature];
+    for (uint32_t i = g->box; i < g->box + g->box_count; i++) {
+        const plan_box_record *box = &v->boxes[i];
+        const int64_t value = plan_session_values(s, signature)[box->symbol];
+        if (v->symbols[box->symbol].expr_count && (value < box->lo || value > box->hi))
+            return plan_fail(PLAN_ERROR_RANGE, "%s: expected %" PRId64 " to %" PRId64 ", found %" PRId64,
+                             PLAN_TEXT(s->p, v->symbols[box->symbol].name), box->lo, box->hi, value);
+    }
+    return PLAN_OK;
+}
+
 static plan_status run(plan_session *s, const char *signature, const char *const *names, const int64_t *values, int count) {
     uint32_t number;
     int64_t growth;
@@ -380,6 +394,8 @@ static plan_status run(plan_session *s, const char *signature, const char *const
         status = check_box(s, g);
     if (!status)
         status = evaluate_steps(s, number, &growth);
+    if (!status)
+        status = check_derived(s, number);
     if (!status)
         status = check_capacity(s, growth);
     if (!status)
