@@ -53,12 +53,13 @@ typedef enum DType {
     DT_NONE = 0, DT_F32 = 1, DT_U8 = 2, DT_I8 = 3, DT_U16 = 4, DT_I16 = 5, DT_I32 = 6, DT_I64 = 7, DT_STRING = 8,
     DT_BOOL = 9, DT_F16 = 10, DT_F64 = 11, DT_U32 = 12, DT_U64 = 13, DT_C64 = 14, DT_C128 = 15, DT_BF16 = 16,
     DT_F8E4M3FN = 17, DT_F8E4M3FNUZ = 18, DT_F8E5M2 = 19, DT_F8E5M2FNUZ = 20, DT_U4 = 21, DT_I4 = 22, DT_F4E2M1 = 23,
-    DT_F8E8M0 = 24, DT_U2 = 25, DT_I2 = 26,
+    DT_F8E8M0 = 24, DT_U2 = 25, DT_I2 = 26, DT_UNKNOWN = 28 /* a number that no type has */,
     DT_I2_BYTE = 29, DT_I4_BYTE = 30, DT_F4_BYTE = 31 /* storage alone: the low bits of a byte; no value has these */
 } DType;
 const char *dtype_name(DType t);      /* "f32" ... */
 DType dtype_from_name(const char *s); /* DT_NONE when there is none */
 int dtype_bits(DType t);
+bool dtype_is_computed(DType t); /* kernels can hold it: no string, no complex number */
 bool dtype_is_float(DType t);
 bool dtype_is_integer(DType t); /* not bool */
 int64_t dtype_bytes(DType t, int64_t elements); /* packed types round up */
@@ -234,6 +235,7 @@ Value *node_input(Compilation *c, const Node *n, int i);
 Value *node_output(Compilation *c, const Node *n, int i);
 const Attr *node_attr(const Node *n, const char *name); /* never NULL after resolution: the schema's default */
 int64_t attr_int(const Node *n, const char *name);
+DType attr_dtype(const Node *n, const char *name); /* DT_UNKNOWN when its number is no dtype's */
 double attr_float(const Node *n, const char *name);
 const char *attr_string(const Node *n, const char *name);
 bool attr_given(const Node *n, const char *name);

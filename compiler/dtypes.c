@@ -39,6 +39,8 @@ int dtype_bits(DType t)
     return known(t) ? dtypes[t].bits : 0;
 }
 
+bool dtype_is_computed(DType t) { return dtype_bits(t) > 0 && t != DT_C64 && t != DT_C128; }
+
 bool dtype_is_float(DType t)
 {
     switch (t) {

@@ -240,6 +240,12 @@ int64_t attr_int(const Node *n, const char *name)
     return a ? a->i : 0;
 }
 
+DType attr_dtype(const Node *n, const char *name)
+{
+    const int64_t number = attr_int(n, name);
+    return number > DT_NONE && number <= DT_I2 ? (DType)number : DT_UNKNOWN;
+}
+
 double attr_float(const Node *n, const char *name)
 {
     const Attr *a = node_attr(n, name);

@@ -192,6 +192,8 @@ def models():
     yield 'ir_14', plain(ir=14)
     sizes = lambda *dims: plain(nodes=[node('Expand', ['x', 's'], ['t'], 'e'), node('Reshape', ['t', 's'], ['u'], 'r'), node('Neg', ['u'], ['y'], 'n')],
                                 inputs=[info('x', F32, [1])], outputs=[info('y', F32, ['a'] * len(dims))], inits=[tensor('s', I64, [len(dims)], ints=dims)])
+    for name, to in (('string', 8), ('c64', 14), ('nothing', 0), ('storage', 29), ('f32_and_more', (1 << 32) + 1), ('far', 1 << 31)):
+        yield 'cast_to_' + name, plain(nodes=[node('Cast', ['x'], ['q'], 'c', [attr('to', A_INT, num(3, to))])], outputs=[])
     yield 'too_many_elements', sizes(1 << 29, 1 << 29, 1 << 29)
     yield 'negative_extents', plain(nodes=[node('Reshape', ['x', 's'], ['y'], 'r')], inits=[tensor('s', I64, [2], ints=(-1 << 63, -2))])
     yield 'opset_28', plain(opsets=(('', 28),))

@@ -5,7 +5,7 @@
 static bool bitcast_shape(Compilation *c, Node *n)
 {
     const Value *x = node_input(c, n, 0);
-    const DType to = (DType)attr_int(n, "to");
+    const DType to = attr_dtype(n, "to");
     if (dtype_bits(to) == 0 || dtype_bits(to) > 64 || dtype_bits(to) != dtype_bits(x->dtype)) {
         node_error(c, n, "to: %s has not the width of %s", dtype_name(to), dtype_name(x->dtype));
         return false;
@@ -33,7 +33,7 @@ static void bitcast_copy(Lower *l, const Node *n, View x, DType to)
 
 static void bitcast_lower(Lower *l, Node *n)
 {
-    const DType to = (DType)attr_int(n, "to");
+    const DType to = attr_dtype(n, "to");
     View v = lower_input(l, n, 0);
     if (dtype_bits(to) < 8) {
         bitcast_copy(l, n, v, to);

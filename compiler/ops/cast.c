@@ -54,7 +54,7 @@ static const char *cast_to(Compilation *c, const Node *n, DType to)
 static DType cast_target(Compilation *c, const Node *n)
 {
     if (n->input_count > 1) return input_type(c, n, 1); /* CastLike */
-    return (DType)attr_int(n, "to");
+    return attr_dtype(n, "to");
 }
 
 static const char *cast_text(Compilation *c, const Node *n)

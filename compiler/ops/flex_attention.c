@@ -58,7 +58,7 @@ static bool heads_of(Expansion *e, Heads *h)
 static DType precision_of(Expansion *e, DType type)
 {
     const DType usual = type == DT_F64 ? DT_F64 : DT_F32;
-    const DType t = attr_given(&e->node, "softmax_precision") ? (DType)attr_int(&e->node, "softmax_precision") : usual;
+    const DType t = attr_given(&e->node, "softmax_precision") ? attr_dtype(&e->node, "softmax_precision") : usual;
     if (t == DT_F32 || t == DT_F16 || t == DT_BF16 || t == DT_F64) return t;
     expand_refuse(e, "softmax_precision is %d; expected %d, %d, %d or %d", (int)t, DT_F32, DT_F16, DT_F64, DT_BF16);
     return DT_NONE;

@@ -178,7 +178,7 @@ static bool eye_shape(Compilation *c, Node *n)
         node_error(c, n, "input '%s' has rank %d; expected 2", x->name, x->rank);
         return false;
     }
-    return output_set(c, n, 0, attr_given(n, "dtype") ? (DType)attr_int(n, "dtype") : x->dtype, x->rank, x->dims);
+    return output_set(c, n, 0, attr_given(n, "dtype") ? attr_dtype(n, "dtype") : x->dtype, x->rank, x->dims);
 }
 
 static void eye_lower(Lower *l, Node *n)

@@ -463,7 +463,7 @@ static bool linear_fits(Compilation *c, const Node *n)
 static DType type_attr(const Node *n, const char *name, DType otherwise)
 {
     for (int i = 0; i < n->attr_count; i++)
-        if (strcmp(n->attrs[i].name, name) == 0 && n->attrs[i].i) return (DType)n->attrs[i].i;
+        if (strcmp(n->attrs[i].name, name) == 0 && n->attrs[i].i) return attr_dtype(n, name);
     return otherwise;
 }
 

@@ -8,7 +8,7 @@
 
 static DType wanted_type(const Node *n, DType otherwise)
 {
-    return attr_given(n, "dtype") ? (DType)attr_int(n, "dtype") : otherwise;
+    return attr_given(n, "dtype") ? attr_dtype(n, "dtype") : otherwise;
 }
 
 static bool type_allowed(Compilation *c, const Node *n, DType t)

@@ -11,6 +11,10 @@ bool output_set(Compilation *c, Node *n, int i, DType t, int rank, const Dim *di
         node_error(c, n, "output '%s' is %s here, but the model declares %s", v->name, dtype_name(t), dtype_name(v->dtype));
         return false;
     }
+    if (t != DT_NONE && !dtype_is_computed(t)) {
+        node_error(c, n, "output '%s' would have dtype %s, which is not supported", v->name, dtype_name(t));
+        return false;
+    }
     if (t != DT_NONE) v->dtype = t;
     if (rank < 0) return true;
     if (rank > MAX_RANK) {

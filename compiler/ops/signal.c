@@ -218,8 +218,6 @@ static void stft_lower(Lower *l, Node *n)
 
 /* ---- windows */
 
-static DType attr_dtype(const Node *n, const char *name) { return (DType)attr_int(n, name); }
-
 static bool window_shape(Compilation *c, Node *n)
 {
     Dim size;
