@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Inputs of states and the outputs that they become; {*} is the layer's number and what else names a state of it. */
+/* Inputs of states and the outputs that they become; {*} is the layer's number and what else names a state of it. Without a number
+ * such names are those of a node, not of a decoder. */
 static const struct { const char *input, *output; } pair_conventions[] = {
     {"past_key_values{*}", "present{*}"},
     {"past_states{*}", "present{*}"},
@@ -72,7 +73,8 @@ const char *pattern_match(Compilation *c, const Pattern *p, const char *name)
         strcmp(name + size - p->after, p->text + p->before + 3))
         return NULL;
     size_t held = size - p->before - p->after;
-    if (p->kind == PATTERN_NUMBER && strspn(name + p->before, "0123456789") < held)
+    size_t digits = strspn(name + p->before, "0123456789"), first = strcspn(name + p->before, "0123456789");
+    if (p->kind == PATTERN_NUMBER ? digits < held : first >= held)
         return NULL;
     return arena_text(&c->arena, "%.*s", (int)held, name + p->before);
 }

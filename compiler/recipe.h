@@ -4,7 +4,7 @@
 
 #include "compiler.h"
 
-/* A name with at most one {N}, which stands for the digits of a layer's number, or {*}, which stands for any text. */
+/* A name with at most one {N}, which stands for the digits of a layer's number, or {*}, which stands for text with a digit. */
 typedef enum { PATTERN_PLAIN, PATTERN_NUMBER, PATTERN_ANY } PatternKind;
 typedef struct Pattern { const char *text; size_t before, after; PatternKind kind; } Pattern; /* bytes before, after the braces */
 Pattern pattern_of(const char *text);

@@ -151,7 +151,8 @@ def decoder(out='present.0.key', out_type=F32):
 def states():
     """States with names as exporters give them, beside inputs and outputs that are none."""
     pairs = [('past.0.conv', 'present.0.conv'), ('past_key_values.1.decoder.key', 'present.1.decoder.key'), ('past_key_values_2', 'present_key_values_2'),
-             ('past_key_self_3', 'present_key_self_3'), ('past_states.4.h', 'present.4.h'), ('cell', 'updated_cell'), ('passed.0', 'presented.0')]
+             ('past_key_self_3', 'present_key_self_3'), ('past_states.4.h', 'present.4.h'), ('cell5', 'updated_cell5'), ('passed.0', 'presented.0'),
+             ('past_key', 'present_key'), ('conv', 'updated_conv')]
     ids = info('input_ids', I64, ['batch', 'seq'])
     return model(graph([node('Identity', ['input_ids'], ['logits'])] + [node('Neg', [a], [b]) for a, b in pairs],
                        [ids] + [info(a, F32, ['batch', 4]) for a, _ in pairs],

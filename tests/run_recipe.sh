@@ -56,7 +56,7 @@ past_key_values.1.decoder.key present.1.decoder.key
 past_key_values_2 present_key_values_2
 past_key_self_3 present_key_self_3
 past_states.4.h present.4.h
-cell updated_cell
+cell5 updated_cell5
 END
         passed=$((passed + 1))
         echo "ok the states that names tell"
