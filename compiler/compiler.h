@@ -265,6 +265,7 @@ enum OpFact {
     OP_APPEND = 32,     /* appends to or writes into a state given as input (see `inplace`) */
     OP_ZEROS = 512,     /* zeros at the end of its first input change nothing in front of them, and stay zeros ... */
     OP_TAIL = 1024,     /* ... but for those behind them in the result, with OP_ZEROS */
+    OP_SAME_ORDER = 8192, /* output 0 holds the elements of input 0, in their order: only the axes differ */
     OP_ACROSS = 2048    /* takes or writes elements anywhere, where its indices say */
 };
 typedef struct Lower Lower;
@@ -357,8 +358,16 @@ void recipe_print(Compilation *c, FILE *out);         /* what holds, as a recipe
 const char *feed_name(Feed f);
 
 /* ---- states.c: what updates a state */
-typedef struct StateUpdate { uint32_t node; int input, output; int axis; bool append; } StateUpdate;
+typedef struct StateUpdate {
+    uint32_t node;
+    int input, output;
+    int axis;    /* of the state: see OpRow.inplace */
+    bool append;
+    bool alone;  /* no other node reads the old state */
+    bool viewed; /* between the node and the state lie nodes that only name the axes anew */
+} StateUpdate;
 bool state_update(Compilation *c, const StatePair *p, StateUpdate *u); /* false: no node writes it in place */
+int state_written_by(Compilation *c, const Node *n, int input, int output); /* the pair that this is the update of; -1 none */
 int64_t state_rows(Compilation *c); /* rows of static caches; 0 when there are none */
 
 /* ---- signatures: boxes of symbol space, each lowered apart. */

@@ -98,8 +98,11 @@ View state_view(Lower *l, int pair, bool whole)
 bool lower_inplace(Lower *l, const Node *n, int input, int output, View *whole)
 {
     const Value *in = node_input(l->c, n, input), *out = node_output(l->c, n, output);
-    if (!in || !out || !in->state || in->state != out->state || !(n->inplace >> output & 1)) return false;
-    *whole = state_view(l, (int)in->state - 1, true);
+    if (!in || !out || !(n->inplace >> output & 1)) return false;
+    const bool direct = in->state && in->state == out->state;
+    const int pair = direct ? (int)in->state - 1 : state_written_by(l->c, n, input, output);
+    if (pair < 0) return false;
+    *whole = direct ? state_view(l, pair, true) : view_dense_new(l, state_buffer(l->c, pair), storage_type(out->dtype), out->rank, out->dims);
     return true;
 }
 

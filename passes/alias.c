@@ -5,7 +5,7 @@
 static bool appended(Compilation *c, StatePair *p, const StateUpdate *u)
 {
     const Node *n = &c->graph.nodes[u->node];
-    if (p->growing_axis < 0 || u->axis != p->growing_axis) return false;
+    if (u->viewed || p->growing_axis < 0 || u->axis != p->growing_axis) return false;
     p->update = 0;
     p->rows = true;
     p->proof = proof_add(c, "append", n, p->proof, "%s and %s are one buffer: the step writes rows from the extent on, and reads of the "
@@ -16,7 +16,7 @@ static bool appended(Compilation *c, StatePair *p, const StateUpdate *u)
 static bool written(Compilation *c, StatePair *p, const StateUpdate *u)
 {
     const Node *n = &c->graph.nodes[u->node];
-    if (p->growing_axis >= 0 || u->append || c->graph.values[p->input].uses != 1) return false;
+    if (p->growing_axis >= 0 || u->append || !u->alone) return false;
     p->update = 1;
     p->rows = u->axis >= 0;
     p->proof = proof_add(c, "in place", n, p->proof, "%s and %s are one buffer: node '%s' alone reads the old state, and it makes the new one",

@@ -1,6 +1,7 @@
 /* run_growth.c - plan-run --check-growth: the step that reads its length on the device against the same graph compiled with
  * the length as a literal ("decode@L", which gcc-plan --check-lengths adds), at the least and the largest lengths: on the way
- * up, after rewinds, after a prompt fed in other chunks, and with rows that are not valid filled with NaN. */
+ * up, after rewinds, after a prompt fed in other chunks, and with rows that are not valid filled with NaN. A buffer of constant
+ * size is filled with large numbers instead: all of it is the graph's, which may well multiply what it masks by 0. */
 #include "run.h"
 
 #include <inttypes.h>
@@ -16,6 +17,7 @@
 typedef struct state {
     plan_tensor t;
     int axis;  /* of its rows; -1: the step replaces it as a whole, or (before the first step) not known */
+    bool grows;
     size_t width;
     unsigned char *before, *after, *pinned; /* bytes around a step */
 } state;
@@ -103,12 +105,17 @@ static void check_written(growth *g, int64_t length, const char *where) {
     }
 }
 
-static void poison(unsigned char *at, size_t bytes, plan_dtype dtype) {
-    const unsigned char f32[] = {0, 0, 0xc0, 0x7f}, f16[] = {0, 0x7e}, bf16[] = {0xc0, 0x7f}, other[] = {0x7f};
-    const unsigned char *nan = dtype == PLAN_F32 ? f32 : dtype == PLAN_F16 ? f16 : dtype == PLAN_BF16 ? bf16 : other;
+/* NaN, or where GROWS is false 64 and -64 in no order. */
+static void poison(unsigned char *at, size_t bytes, plan_dtype dtype, bool grows) {
+    static const unsigned char f32[2][4] = {{0, 0, 0x80, 0x42}, {0, 0, 0xc0, 0x7f}}, f16[2][2] = {{0, 0x54}, {0, 0x7e}},
+                               bf16[2][2] = {{0x80, 0x42}, {0xc0, 0x7f}}, other[] = {0x7f};
+    const unsigned char *value = dtype == PLAN_F32 ? f32[grows] : dtype == PLAN_F16 ? f16[grows] : dtype == PLAN_BF16 ? bf16[grows] : other;
     size_t width = dtype == PLAN_F32 ? 4 : dtype == PLAN_F16 || dtype == PLAN_BF16 ? 2 : 1;
-    for (size_t i = 0; i < bytes; i++)
-        at[i] = nan[i % width];
+    for (size_t i = 0; i < bytes; i++) {
+        at[i] = value[i % width];
+        if (width > 1 && i % width == width - 1 && (uint32_t)(i / width) * 2654435761u >> 31)
+            at[i] |= 0x80;
+    }
 }
 
 static void poison_states(growth *g, int64_t length) {
@@ -119,7 +126,7 @@ static void poison_states(growth *g, int64_t length) {
             continue;
         row_bytes(s, s->axis, &row, &all);
         for (size_t at = 0; at < s->t.bytes; at += all)
-            poison(s->before + at + row * (size_t)length, all - row * (size_t)length, s->t.dtype);
+            poison(s->before + at + row * (size_t)length, all - row * (size_t)length, s->t.dtype, s->grows);
     }
 }
 
@@ -374,6 +381,7 @@ static bool open_growth(growth *g) {
         if (plan_state(g->p, i, &s->t))
             return false;
         s->axis = plan_state_axis(g->p, i);
+        s->grows = s->axis >= 0;
         s->width = s->t.bytes;
         for (int k = 0; k < s->t.rank; k++)
             s->width /= s->t.dims[k] ? (size_t)s->t.dims[k] : 1;

@@ -157,15 +157,20 @@ static bool read_matrix(Compilation *c, const Node *n, const Moe *z, Matrix *m, 
                               count_is(c, n, m->zero, m->name, "zero points", experts * moe_zero_bytes(m))));
 }
 
-/* The input's last dim must be known; the first axis of the weights counts the experts. */
+/* The input's last dim; where that is no number, or not known yet, it is what fc2 makes. */
+static bool hidden_size(Compilation *c, const Node *n, const Value *x, Moe *z)
+{
+    const Dim last = x->dims[x->rank - 1];
+    if (last && dim_is_const(c, dim_resolve(c, last), &z->hidden)) return true;
+    return extent(c, n, z->down.weight, 1, &z->hidden) && dim_equate(c, n, "experts make the hidden size", last, dim_const(c, z->hidden));
+}
+
+/* The first axis of the weights counts the experts. */
 static bool read_sizes(Compilation *c, const Node *n, Moe *z)
 {
     const Value *x = node_input(c, n, 0);
     int64_t outputs;
-    if (!x->dims[x->rank - 1] || !dim_is_const(c, dim_resolve(c, x->dims[x->rank - 1]), &z->hidden)) {
-        node_error(c, n, "the hidden size %s is not a known number", dim_text(c, x->dims[x->rank - 1]));
-        return false;
-    }
+    if (!hidden_size(c, n, x, z)) return false;
     if (!extent(c, n, z->up.weight, 0, &z->experts) || !extent(c, n, z->up.weight, 1, &outputs)) return false;
     z->inner = z->fusion ? outputs / 2 : outputs;
     if (z->fusion && outputs % 2) node_error(c, n, "fc1 has %lld outputs; two for each inner element are needed", (long long)outputs);
@@ -196,8 +201,12 @@ static bool moe_shape(Compilation *c, Node *n)
         node_error(c, n, "input '%s': rank 2 or 3 is needed, found %d", x->name, x->rank);
         return false;
     }
-    return moe_supported(c, n, &z) && read_sizes(c, n, &z) && router_fits(c, n, &z, 1) && router_fits(c, n, &z, z.router_weights) &&
-           output_set(c, n, 0, x->dtype, x->rank, x->dims);
+    if (!moe_supported(c, n, &z) || !read_sizes(c, n, &z) || !router_fits(c, n, &z, 1) || !router_fits(c, n, &z, z.router_weights))
+        return false;
+    Dim dims[MAX_RANK];
+    memcpy(dims, x->dims, sizeof(Dim) * (size_t)x->rank);
+    dims[x->rank - 1] = dim_const(c, z.hidden);
+    return output_set(c, n, 0, x->dtype, x->rank, dims);
 }
 
 /* ---- lowering */
