@@ -62,6 +62,16 @@ FN unsigned int gp_ticket(unsigned int *p)
     asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(p) : "memory");
     return ticket;
 }
+/* The same for blocks that have only read: nothing waits for the number until it is used, and the block that goes on because of it
+ * calls ARRIVED before it writes what the others read. */
+#define ARRIVE(p) gp_arrive((unsigned int *)(p))
+#define ARRIVED() asm volatile("fence.acq_rel.gpu;" ::: "memory")
+FN unsigned int gp_arrive(unsigned int *p)
+{
+    unsigned int ticket;
+    asm volatile("fence.acq_rel.gpu;\n\tatom.relaxed.gpu.add.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(p) : "memory");
+    return ticket;
+}
 
 FN float gp_float_of(gp_u32 bits) { return __uint_as_float(bits); }
 FN gp_u32 gp_bits_of(float v) { return __float_as_uint(v); }
@@ -175,6 +185,8 @@ FN gp_u16 gp_to_f16(float v)
 #define GP_COPIES_NONE() ((void)0)
 #endif
 #define TICKET(p) __atomic_fetch_add((unsigned int *)(p), 1u, __ATOMIC_ACQ_REL)
+#define ARRIVE(p) TICKET(p)
+#define ARRIVED() ((void)0)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
 #define PREFETCH(pointer) ((void)0)
