@@ -131,10 +131,10 @@ bool kernel_beside_stored(Lower *l, const Node *n); /* whether the kernel must s
  * element `col` of `row` of input 0, which nobody makes memory for. Behind kernel_beside; the kernel begins with ROW_INDEX, and an
  * element with COLUMN_INDEX. */
 bool kernel_takes(Kernel *k, const Node *n);
-/* For a kernel that holds a row of what is normed itself, element `col` in the variable `element`, and has what the norm's node
- * folds in `total`: sets NAME_ROW_INDEX, NAME_ROW_ONCE, NAME_COLUMN_INDEX, NAME_ROW_EACH as above, NAME_TAKE_BODY and NAME_TAKE (what is
- * folded), and NAME_RESULT, an expression behind NAME_ROW_EACH. Nothing is stored. */
-void kernel_held(Kernel *k, const FilterNorm *norm, const char *name);
+/* The same for a kernel that holds a row of what is normed itself, element `col` in the variable `element`, and has what the norm's node
+ * folds in `total`: TAKE_BODY and TAKE are what is folded, RESULT is an expression behind ROW_EACH. Nothing is stored. */
+typedef struct HeldRow { const char *row_index, *column_index, *once, *each, *take_body, *take, *result; } HeldRow;
+HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix);
 /* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);

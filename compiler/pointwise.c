@@ -373,8 +373,8 @@ static void row_member(RowText *r, uint32_t member)
     r->members++;
 }
 
-/* Behind PREFIX, ROW_INDEX declares i0.. of a row, those of its columns 0; COLUMN_INDEX those of column `col`. */
-static void row_indexes(Kernel *k, const char *prefix, const Node *n, int axis)
+/* *ONCE declares i0.. of a row, those of its columns 0; *EACH those of column `col`. */
+static void row_indexes(Kernel *k, const Node *n, int axis, const char **once, const char **each)
 {
     Lower *l = kernel_lower(k);
     const Value *x = node_input(l->c, n, 0);
@@ -385,18 +385,24 @@ static void row_indexes(Kernel *k, const char *prefix, const Node *n, int axis)
     split_c(&b, &t, "row", 0, axis);
     for (int i = axis; i < x->rank; i++) text_add(&t, "const COUNTER i%d = 0; (void)i%d; ", i, i);
     kernel_text(k, "COUNTER", "idx");
-    kernel_text(k, arena_text(&l->c->arena, "%sROW_INDEX", prefix), t.data);
-    kernel_text(k, arena_text(&l->c->arena, "%sCOLUMN_INDEX", prefix), split_copy(&b, "col", axis, x->rank));
+    *once = arena_copy(&l->c->arena, t.data);
+    *each = split_copy(&b, "col", axis, x->rank);
     text_free(&t);
 }
 
-static void row_texts(RowText *r)
+static void define_indexes(Kernel *k, const Node *n, int axis)
 {
-    Compilation *c = kernel_lower(r->k)->c;
-    kernel_text(r->k, arena_text(&c->arena, "%sROW_ONCE", r->prefix), r->once.data ? r->once.data : "");
-    kernel_text(r->k, arena_text(&c->arena, "%sROW_EACH", r->prefix), r->each.data ? r->each.data : "");
-    text_free(&r->once);
-    text_free(&r->each);
+    const char *once, *each;
+    row_indexes(k, n, axis, &once, &each);
+    kernel_text(k, "ROW_INDEX", once);
+    kernel_text(k, "COLUMN_INDEX", each);
+}
+
+static const char *taken_text(RowText *r, Text *t)
+{
+    const char *copy = t->data ? arena_copy(&kernel_lower(r->k)->c->arena, t->data) : "";
+    text_free(t);
+    return copy;
 }
 
 /* The result of the kernel's node N, and its members. */
@@ -419,8 +425,9 @@ void kernel_beside(Kernel *k, const Node *n, int axis, const char *result)
     kernel_int(k, "HAS_BESIDE", n->epilogue != 0);
     if (!n->epilogue) return;
     row_members(&r, n, result);
-    row_indexes(k, "", n, axis);
-    row_texts(&r);
+    define_indexes(k, n, axis);
+    kernel_text(k, "ROW_ONCE", taken_text(&r, &r.once));
+    kernel_text(k, "ROW_EACH", taken_text(&r, &r.each));
 }
 
 bool kernel_takes(Kernel *k, const Node *n)
@@ -431,7 +438,7 @@ bool kernel_takes(Kernel *k, const Node *n)
     const char *body = "";
     kernel_int(k, "TAKES", takes);
     if (!takes) return false;
-    if (!n->epilogue) row_indexes(k, "", n, l->c->graph.values[n->inputs[0]].rank - 1);
+    if (!n->epilogue) define_indexes(k, n, l->c->graph.values[n->inputs[0]].rank - 1);
     const char *result = elements_c(k, producer, NULL, "T", NULL, 0, NULL, &body);
     kernel_text(k, "TAKE_BODY", body);
     kernel_text(k, "TAKE", result);
@@ -464,26 +471,25 @@ static const char *scale_texts(RowText *r, const FilterNorm *norm, const char *n
     return name;
 }
 
-void kernel_held(Kernel *k, const FilterNorm *norm, const char *name)
+HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix)
 {
-    Lower *l = kernel_lower(k);
-    Compilation *c = l->c;
+    Compilation *c = kernel_lower(k)->c;
     const Node *n = &c->graph.nodes[norm->node];
-    const char *prefix = arena_text(&c->arena, "%s_", name), *body = "", *take = "element", *result = NULL;
     RowText r = { .k = k, .node = norm->node, .prefix = prefix, .held = true };
+    HeldRow row = { .take_body = "", .take = "element" };
     r.given[r.given_count++] = (Given){ norm->source, "element" };
     if (n->inputs[0] != norm->source)
-        take = elements_c(k, c->graph.values[n->inputs[0]].producer, NULL, arena_text(&c->arena, "%sT", prefix), r.given, 1, NULL, &body);
-    kernel_text(k, arena_text(&c->arena, "%sTAKE_BODY", prefix), body);
-    kernel_text(k, arena_text(&c->arena, "%sTAKE", prefix), take);
-    row_indexes(k, prefix, n, c->graph.values[n->inputs[0]].rank - 1);
+        row.take = elements_c(k, c->graph.values[n->inputs[0]].producer, NULL, arena_text(&c->arena, "%sT", prefix), r.given, 1, NULL, &row.take_body);
+    row_indexes(k, n, c->graph.values[n->inputs[0]].rank - 1, &row.row_index, &row.column_index);
     if (n->epilogue) row_members(&r, n, "total");
     else lp_texts(&r, n);
     for (int i = 0; i < r.given_count; i++)
-        if (r.given[i].value == norm->result) result = r.given[i].name;
-    if (!result) fault("lower", "norm '%s' has another result", n->name);
-    kernel_text(k, arena_text(&c->arena, "%sRESULT", prefix), scale_texts(&r, norm, result));
-    row_texts(&r);
+        if (r.given[i].value == norm->result) row.result = r.given[i].name;
+    if (!row.result) fault("lower", "norm '%s' has another result", n->name);
+    row.result = scale_texts(&r, norm, row.result);
+    row.once = taken_text(&r, &r.once);
+    row.each = taken_text(&r, &r.each);
+    return row;
 }
 
 void lower_pointwise(Lower *l, Node *n)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { THREADS = 128, COLUMNS = 32, HELD = 64 }; /* of linear_step.cu: a block, its columns, a thread's elements of the state */
-enum { FILTER_BYTES = 24 * 1024 };               /* of shared memory, for what a block filters */
+enum { FILTERED = 32 };                          /* elements of the convolution's state that a thread holds */
 
 /* Columns in a vector of the state, when linear_step.cu can make the node; else 1. */
 static int step_vector(Lower *l, const Node *n, const Linear *z, int64_t key, int64_t value)
@@ -35,12 +35,11 @@ static bool from_outside(Compilation *c, const Node *n, int input)
     return !v || v->is_constant || !v->producer;
 }
 
-/* Positions of the convolution's state; 0: none, or not known. */
-static int64_t positions_before(Lower *l, const Node *conv)
+/* Taps of the convolution; 0: not known, or they are apart. */
+static int64_t taps_of(Lower *l, const Node *conv)
 {
     int64_t taps;
-    if (!dim_is_const(l->c, lower_dim(l, node_input(l->c, conv, CC_WEIGHT)->dims[2]), &taps)) return 0;
-    return (taps - 1) * conv_dilation(conv);
+    return conv_dilation(conv) == 1 && dim_is_const(l->c, lower_dim(l, node_input(l->c, conv, CC_WEIGHT)->dims[2]), &taps) ? taps : 0;
 }
 
 static bool norms_heads(Lower *l, const FilterNorm *norm, Dim head)
@@ -55,14 +54,15 @@ static bool filter_fits(Lower *l, const Node *n, const Filter *f)
 {
     Compilation *c = l->c;
     const Node *conv = &c->graph.nodes[f->conv];
-    const int64_t before = positions_before(l, conv);
+    const int64_t taps = taps_of(l, conv);
     Linear z;
     int64_t key, value;
     if (l->signature->kind == SIG_LOAD || l->guarded || !from_outside(c, n, LA_PAST) || !from_outside(c, conv, CC_PAST)) return false;
     if (!linear_sizes(c, n, &z) || z.q_heads != z.k_heads || lower_upper(l, lower_dim(l, z.batch)) > MAX_TICKETS / z.k_heads) return false;
     if (!dim_is_const(c, lower_dim(l, z.key), &key) || !dim_is_const(c, lower_dim(l, z.value), &value)) return false;
     if (!norms_heads(l, &f->norms[0], lower_dim(l, z.key)) || !norms_heads(l, &f->norms[1], lower_dim(l, z.key))) return false;
-    return before > 0 && (2 * key + COLUMNS) * (before + 2) * 4 <= FILTER_BYTES && step_vector(l, n, &z, key, value) > 1;
+    const int64_t channels = ((key > COLUMNS ? key : COLUMNS) + 31) / 32; /* of a lane */
+    return taps > 1 && channels * taps <= FILTERED && step_vector(l, n, &z, key, value) > 1;
 }
 
 bool linear_defer(Lower *l, const Node *n)
@@ -77,13 +77,36 @@ bool linear_defer(Lower *l, const Node *n)
     return true;
 }
 
-/* NAME: of the query or key, how its heads are normed. */
-static void norm_texts(Kernel *k, const FilterNorm *norm, const char *name)
+static bool same_row(const HeldRow *a, const HeldRow *b)
+{
+    return !strcmp(a->row_index, b->row_index) && !strcmp(a->column_index, b->column_index) && !strcmp(a->once, b->once) && !strcmp(a->each, b->each) &&
+           !strcmp(a->take_body, b->take_body) && !strcmp(a->take, b->take) && !strcmp(a->result, b->result);
+}
+
+static void set_norm(Kernel *k, const char *name, const FilterNorm *norm, const HeldRow *row)
 {
     Compilation *c = kernel_lower(k)->c;
+    const struct { const char *name, *text; } texts[] = {
+        {"ROW_INDEX", row->row_index}, {"COLUMN_INDEX", row->column_index}, {"ROW_ONCE", row->once}, {"ROW_EACH", row->each},
+        {"TAKE_BODY", row->take_body}, {"TAKE", row->take}, {"RESULT", row->result},
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) kernel_text(k, arena_text(&c->arena, "%s_%s", name, texts[i].name), texts[i].text);
     kernel_int(k, arena_text(&c->arena, "%s_SQUARES", name), norm->squares);
     kernel_int(k, arena_text(&c->arena, "%s_ROOT", name), norm->root);
-    kernel_held(k, norm, name);
+}
+
+/* NORMS: 0 none, 1 of the query, 2 of the key, 3 both, 4 both, and the same text serves both. */
+static void set_norms(Kernel *k, const FilterNorm *norms)
+{
+    HeldRow rows[2];
+    for (int i = 0; i < 2; i++) {
+        if (!norms[i].node) continue;
+        rows[i] = kernel_held(k, &norms[i], i ? "NK" : "NQ");
+        set_norm(k, i ? "NORM_K" : "NORM_Q", &norms[i], &rows[i]);
+    }
+    const bool both = norms[0].node && norms[1].node;
+    const bool alike = both && norms[0].squares == norms[1].squares && norms[0].root == norms[1].root && same_row(&rows[0], &rows[1]);
+    kernel_int(k, "NORMS", alike ? 4 : (norms[0].node != 0) + 2 * (norms[1].node != 0));
 }
 
 /* Its operands, and what the nodes became. */
@@ -93,8 +116,8 @@ static void filter_operands(Lower *l, Kernel *k, const Filter *f, const Linear *
     Compilation *c = l->c;
     const Node *conv = &c->graph.nodes[f->conv];
     const View x = lower_input(l, conv, CC_INPUT), w = lower_input(l, conv, CC_WEIGHT);
-    const int64_t before = positions_before(l, conv), batch = lower_upper(l, lower_dim(l, z->batch));
-    const Dim state[3] = {x.dims[0], x.dims[1], dim_const(c, before)}, sharing[2] = {dim_const(c, batch), dim_const(c, z->k_heads)};
+    const int64_t taps = taps_of(l, conv), batch = lower_upper(l, lower_dim(l, z->batch));
+    const Dim state[3] = {x.dims[0], x.dims[1], dim_const(c, taps - 1)}, sharing[2] = {dim_const(c, batch), dim_const(c, z->k_heads)};
     kernel_in(k, "CX", x);
     kernel_in(k, "CW", w);
     kernel_int(k, "HAS_BIAS", node_input(c, conv, CC_BIAS) != NULL);
@@ -107,15 +130,10 @@ static void filter_operands(Lower *l, Kernel *k, const Filter *f, const Linear *
         if (node_input(c, conv, CC_PAST)) kernel_in(k, "COLD", lower_input(l, conv, CC_PAST));
         kernel_int(k, "CHAS_OLD", node_input(c, conv, CC_PAST) != NULL);
     }
-    kernel_dim(k, "TAPS", w.dims[2]);
-    kernel_int(k, "DILATION", conv_dilation(conv));
-    kernel_int(k, "BEFORE", before);
+    kernel_int(k, "TAPS", taps);
     kernel_int(k, "SILU", conv_silu(conv));
     for (int i = 0; i < 3; i++) kernel_int(k, firsts[i], f->first[i]);
-    kernel_int(k, "NORM_Q", f->norms[0].node != 0);
-    kernel_int(k, "NORM_K", f->norms[1].node != 0);
-    if (f->norms[0].node) norm_texts(k, &f->norms[0], "NQ");
-    if (f->norms[1].node) norm_texts(k, &f->norms[1], "NK");
+    set_norms(k, f->norms);
     for (int i = 0; i < f->count; i++) l->fates[f->members[i]] = (NodeFate){REAL_FUSED, l->launch_count, NULL};
 }
 
