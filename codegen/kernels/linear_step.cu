@@ -8,7 +8,9 @@
  * COLD and CNEW as W, BIAS, OLD and NEW there), and NORMS say which of query and key are normed by head, by texts of fuse (HeldRow).
  * A block filters what it reads of them, a warp each. Blocks that share a key head read the same of the convolution's state, which may
  * be CNEW: the last of them to have read it, as TICKETS tells, writes the new one of the query and key. Its own columns of
- * the value nobody else reads. All is rounded, and folded in the order, as by causal_conv, reduce and standardise. */
+ * the value nobody else reads. All is rounded, and folded in the order, as by causal_conv, reduce and standardise.
+ *
+ * EARLY: the state is in NEW, for the whole grid. */
 #if HAS_OLD == 2
 #define LS_OLD NEW
 #define LS_OLD_AT NEW_AT
@@ -96,6 +98,28 @@
 #endif
 KERNEL(KERNEL_BLOCK)
 {
+    const idx batch = BID_Z, head = BID_Y, k_head = head / (KV_HEADS / K_HEADS), q_head = head * Q_HEADS / KV_HEADS;
+    const int column = (BID_X * ACROSS + TID % ACROSS) * WIDTH, inside = column < VHEAD, at = inside ? column : 0;
+#if FILTER
+    /* Warp 0 filters the query, 1 the key, 2 the value. */
+    const int mine_end = MINE_END;
+    const int channel = (int)(WARP == 0 ? FIRST_Q + q_head * HEAD : WARP == 1 ? FIRST_K + k_head * HEAD : FIRST_V + head * VHEAD + BID_X * COLUMNS);
+#endif
+#if EARLY
+    /* What no kernel of this step makes comes into the cache while those before this one still run. */
+    UNROLL
+    EACH_ROW(p, i) if (ROW_EXISTS(i)) PREFETCH(NEW + NEW_AT(batch, head, i, at));
+#if FILTER
+    UNROLL
+    EACH_MINE(j, inner) {
+        const int mine = channel + (inner < mine_end ? inner : 0);
+        PREFETCH(CW + CW_AT(mine, 0, 0));
+#if CHAS_OLD == 2
+        PREFETCH(CNEW + CNEW_AT(batch, mine, 0));
+#endif
+    }
+#endif
+#endif
     EXTENTS
     SHARED(float, seen, KERNEL_BLOCK / 32 * ACROSS * WIDTH);
     SHARED(float, made, KERNEL_BLOCK / 32 * ACROSS * WIDTH);
@@ -103,9 +127,7 @@ KERNEL(KERNEL_BLOCK)
     SHARED(float, fresh, 2 * HEAD + COLUMNS); /* the query, the key, the columns of the value */
     SHARED(int, order, 1);
 #endif
-    const idx batch = BID_Z, head = BID_Y, k_head = head / (KV_HEADS / K_HEADS), q_head = head * Q_HEADS / KV_HEADS;
     if (batch >= BATCH) return; /* whole blocks */
-    const int column = (BID_X * ACROSS + TID % ACROSS) * WIDTH, inside = column < VHEAD, at = inside ? column : 0;
     float state[HELD][WIDTH], key[HELD], query[HELD], change[WIDTH], part[WIDTH];
     UNROLL
     EACH_ROW(p, i) {
@@ -126,9 +148,6 @@ KERNEL(KERNEL_BLOCK)
     const float rate = (float)B_LD(B_AT(batch, 0, DELTA == 2 ? head : 0));
 #endif
 #if FILTER
-    /* Warp 0 filters the query, 1 the key, 2 the value. */
-    const int mine_end = MINE_END;
-    const int channel = (int)(WARP == 0 ? FIRST_Q + q_head * HEAD : WARP == 1 ? FIRST_K + k_head * HEAD : FIRST_V + head * VHEAD + BID_X * COLUMNS);
     float taps[MINE][TAPS], before[MINE][TAPS], value[MINE]; /* before: the state's positions, and the token */
     UNROLL
     EACH_MINE(j, inner) {

@@ -143,6 +143,7 @@ bool linear_step(Lower *l, const Node *n, const Linear *z, int64_t key, int64_t 
     const int vector = step_vector(l, n, z, key, value);
     const Dim state[4] = {z->batch, dim_const(c, z->kv_heads), z->key, z->value};
     Filter f;
+    View whole;
     if (vector == 1) return false;
     const bool filter = filter_find(c, (uint32_t)(n - c->graph.nodes), &f) && l->made_by[f.conv] < 0;
     Kernel *k = kernel_begin(l, n, "linear_step");
@@ -156,6 +157,8 @@ bool linear_step(Lower *l, const Node *n, const Linear *z, int64_t key, int64_t 
     linear_operands(l, k, n, z, key, value);
     const View made = state_operands(l, k, n, "", LA_PAST, 1, node_input(c, n, LA_PAST)->dtype, 4, state);
     kernel_int(k, "FILTER", filter);
+    const bool there = !filter || node_input(c, &c->graph.nodes[f.conv], CC_WEIGHT)->is_constant;
+    kernel_int(k, "EARLY", there && recurrent_has(n, 1) && lower_inplace(l, n, LA_PAST, 1, &whole) && dim_is_const(c, lower_dim(l, z->batch), NULL));
     kernel_int(k, "ACROSS", COLUMNS / vector);
     kernel_int(k, "WIDTH", vector);
     kernel_text(k, "TYPE", dtype_token(made.store));
