@@ -19,6 +19,10 @@ class Filter(Graph):
         super().__init__("%s_%s" % (name, dtype), dtype, ONE if kernels is None else kernels, tolerance=(2e-5, 2e-5) if dtype == "f32" else (3e-2, 1e-2))
         self.batch, self.tokens, self.heads, self.values, self.key, self.value = batch, tokens, heads, values, key, value
         self.widths = [(queries or heads) * key, heads * key, values * value]
+        if order in ("same", "value_is_key"):  # fewer parts, of which one is read twice
+            self.widths = [heads * key, values * value]
+        if order == "spare":
+            self.widths.append(8)
         self.queries, self.order = queries or heads, order
         x = self.input("x", random(1, (batch, tokens, sum(self.widths)), dtype))
         turned = self.node("Transpose", [x], perm=[0, 2, 1])
@@ -47,7 +51,8 @@ class Filter(Graph):
             parts = self.node("Split", [self.filtered, widths], 3, axis=1)
             return [self.node("Transpose", [part], perm=[0, 2, 1]) for part in parts]
         whole = self.node("Transpose", [self.filtered], perm=[0, 2, 1])
-        return self.node("Split", [whole, widths], 3, axis=-1)
+        parts = self.node("Split", [whole, widths], len(self.widths), axis=-1)
+        return parts[:3] if len(parts) > 2 else [parts[0], parts[1 if self.order == "value_is_key" else 0], parts[1]]
 
     def norm(self, x, heads, kind, name):
         if kind is None:
@@ -108,6 +113,7 @@ def taken(dtype):
     yield Filter("split_first", dtype, order="split_first", rule="delta")
     yield Filter("gated", dtype, order="flat", rule="gated")
     yield Filter("fresh", dtype, keep=False)
+    yield Filter("same", dtype, order="same", batch=2)
 
 
 def kept(dtype):
@@ -117,6 +123,8 @@ def kept(dtype):
     yield Filter("dilated", dtype, APART, dilation=2)
     yield Filter("long", dtype, APART, key=256, value=32, taps=5)
     yield Filter("whole", dtype, {"linear_step": 1, "causal_conv": 1}, norm="whole")
+    yield Filter("value_is_key", dtype, {"linear_step": 1, "causal_conv": 1}, order="value_is_key", values=2)
+    yield Filter("spare", dtype, APART, order="spare")
     yield Filter("queries", dtype, {"linear_step": 1, "causal_conv": 1}, queries=4)
 
 

@@ -48,6 +48,19 @@ static bool norms_heads(Lower *l, const FilterNorm *norm, Dim head)
     return !x || lower_dim(l, x->dims[x->rank - 1]) == head;
 }
 
+static bool apart(int64_t a, int64_t a_count, int64_t b, int64_t b_count) { return a + a_count <= b || b + b_count <= a; }
+
+/* Every channel is written by those that read it, told by the ticket of one key head, or by the only one: query and key share all
+ * or none, neither shares any with the value, and none is left out. */
+static bool channels_fit(Lower *l, const Filter *f, const Linear *z, int64_t key, int64_t value)
+{
+    const int64_t keys = z->k_heads * key, values = z->kv_heads * value;
+    const bool same = f->first[0] == f->first[1];
+    const Dim all = lower_dim(l, node_input(l->c, &l->c->graph.nodes[f->conv], CC_INPUT)->dims[1]);
+    return (same || apart(f->first[0], keys, f->first[1], keys)) && apart(f->first[0], keys, f->first[2], values) &&
+           apart(f->first[1], keys, f->first[2], values) && dim_is(l->c, all, (same ? keys : 2 * keys) + values);
+}
+
 /* Whether the kernel of recurrence N makes the filter in this signature too. It is asked before the first node of the filter is
  * lowered, so the states must be there by then. */
 static bool filter_fits(Lower *l, const Node *n, const Filter *f)
@@ -60,6 +73,7 @@ static bool filter_fits(Lower *l, const Node *n, const Filter *f)
     if (l->signature->kind == SIG_LOAD || l->guarded || !from_outside(c, n, LA_PAST) || !from_outside(c, conv, CC_PAST)) return false;
     if (!linear_sizes(c, n, &z) || z.q_heads != z.k_heads || lower_upper(l, lower_dim(l, z.batch)) > MAX_TICKETS / z.k_heads) return false;
     if (!dim_is_const(c, lower_dim(l, z.key), &key) || !dim_is_const(c, lower_dim(l, z.value), &value)) return false;
+    if (!channels_fit(l, f, &z, key, value)) return false;
     if (!norms_heads(l, &f->norms[0], lower_dim(l, z.key)) || !norms_heads(l, &f->norms[1], lower_dim(l, z.key))) return false;
     const int64_t channels = ((key > COLUMNS ? key : COLUMNS) + 31) / 32; /* of a lane */
     return taps > 1 && channels * taps <= FILTERED && step_vector(l, n, &z, key, value) > 1;
@@ -79,8 +93,8 @@ bool linear_defer(Lower *l, const Node *n)
 
 static bool same_row(const HeldRow *a, const HeldRow *b)
 {
-    return !strcmp(a->row_index, b->row_index) && !strcmp(a->column_index, b->column_index) && !strcmp(a->once, b->once) && !strcmp(a->each, b->each) &&
-           !strcmp(a->take_body, b->take_body) && !strcmp(a->take, b->take) && !strcmp(a->result, b->result);
+    return !strcmp(a->row_index, b->row_index) && !strcmp(a->column_index, b->column_index) && !strcmp(a->once, b->once) &&
+           !strcmp(a->each, b->each) && !strcmp(a->take_body, b->take_body) && !strcmp(a->take, b->take) && !strcmp(a->result, b->result);
 }
 
 static void set_norm(Kernel *k, const char *name, const FilterNorm *norm, const HeldRow *row)
