@@ -239,7 +239,7 @@ KERNEL(KERNEL_BLOCK)
     }
 #if FILTER && C_STATE
     if (TID == ARRIVER) {
-        if (SHARERS > 1 && ticket == SHARERS - 1) ARRIVED();
+        if (SHARERS > 1 && ticket == SHARERS - 1) ARRIVED_ALL();
         order[0] = ticket;
     }
 #endif

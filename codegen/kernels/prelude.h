@@ -63,9 +63,9 @@ FN unsigned int gp_ticket(unsigned int *p)
     return ticket;
 }
 /* The same for blocks that have only read: nothing waits for the number until it is used, and the block that goes on because of it
- * calls ARRIVED before it writes what the others read. */
+ * calls ARRIVED_ALL before it writes what the others read. */
 #define ARRIVE(p) gp_arrive((unsigned int *)(p))
-#define ARRIVED() asm volatile("fence.acq_rel.gpu;" ::: "memory")
+#define ARRIVED_ALL() asm volatile("fence.acq_rel.gpu;" ::: "memory")
 FN unsigned int gp_arrive(unsigned int *p)
 {
     unsigned int ticket;
@@ -186,7 +186,7 @@ FN gp_u16 gp_to_f16(float v)
 #endif
 #define TICKET(p) __atomic_fetch_add((unsigned int *)(p), 1u, __ATOMIC_ACQ_REL)
 #define ARRIVE(p) TICKET(p)
-#define ARRIVED() ((void)0)
+#define ARRIVED_ALL() ((void)0)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
 #define PREFETCH(pointer) ((void)0)
