@@ -183,7 +183,8 @@ struct Node {
                                  * its kernel stores; OP_BESIDE: the last of those that its kernel computes of each row */
     uint32_t together;          /* set by fuse: a product of constants: the first product of the same row, whose kernel can make all of
                                  * them; a norm: the first of those that alone read its result, whose kernel can begin with it, or the attention
-                                 * that does */
+                                 * that does; a convolution, and what stands between it and the recurrence that alone reads it: the
+                                 * recurrence */
     uint32_t gate;              /* set by fuse: the product before, of the same row, that only this one's epilogue reads */
     uint32_t inplace;           /* set by alias: 1 + state pair that it writes in place, for each pair: bit mask by output */
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
@@ -266,6 +267,8 @@ enum OpFact {
     OP_ZEROS = 512,     /* zeros at the end of its first input change nothing in front of them, and stay zeros ... */
     OP_TAIL = 1024,     /* ... but for those behind them in the result, with OP_ZEROS */
     OP_SAME_ORDER = 8192, /* output 0 holds the elements of input 0, in their order: only the axes differ */
+    OP_FILTER = 65536,  /* a causal convolution: output 0, of channels along axis 1, may be part of the kernel of an ... */
+    OP_FILTERED = 16384, /* ... OP_FILTERED, whose inputs 0, 1 and 2 are channels of it: see passes/fuse_filter.c */
     OP_ACROSS = 2048    /* takes or writes elements anywhere, where its indices say */
 };
 typedef struct Lower Lower;

@@ -66,6 +66,12 @@ View row_words(Lower *l, bool tokens)
     return v;
 }
 
+View tickets_view(Lower *l, int rank, const Dim *dims)
+{
+    if (!l->c->tickets) l->c->tickets = buffer_new(l->c, "tickets", REGION_STATE, 4 * MAX_TICKETS, 0);
+    return view_dense_new(l, l->c->tickets, DT_I32, rank, dims);
+}
+
 static int64_t view_bytes(DType t, int64_t elements) { return dtype_bytes(t, elements > 0 ? elements : 1); }
 
 static int64_t capacity_elements(Compilation *c, const StatePair *p, int rank)

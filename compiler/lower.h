@@ -61,6 +61,8 @@ int sampler_slot(Compilation *c);           /* first word of the tail's paramete
 /* Words of the extents table, of all rows: the lengths, or the tokens fed in the step (kernel_rows). */
 View row_words(Lower *l, bool tokens);
 View state_view(Lower *l, int pair, bool whole);
+enum { MAX_TICKETS = 1024 };
+View tickets_view(Lower *l, int rank, const Dim *dims); /* so many of the words by which blocks of a launch meet, at most MAX_TICKETS */
 uint32_t io_buffer(Lower *l, uint32_t value);
 uint32_t logits_output(Compilation *c);     /* passes/lower_sample.c: the value that a sampling tail reads; 0 none */
 int row_axis(Compilation *c, const Value *v); /* passes/rows.c: the axis of a fed input that counts the rows; -1 none */
@@ -104,6 +106,22 @@ typedef struct Given { uint32_t value; const char *name; } Given;
 const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body);
 /* Declares the variable NAME: the expression RESULT rounded as VALUE is. */
 const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result);
+/* What stands between a causal convolution and the recurrence that alone reads it. */
+enum { MAX_FILTER = 64, MAX_SCALES = 4 };
+typedef struct FilterNorm {  /* of the heads of the query or key */
+    uint32_t node;           /* the fold, whose kernel would make the others of the norm too, or LpNormalization; 0: there is no norm */
+    bool squares, root;      /* it is a sum of squares; the root of the sum */
+    uint32_t source, result; /* values */
+    int scales;
+    uint32_t scale[MAX_SCALES]; /* nodes behind it that multiply or divide by one number, in their order */
+} FilterNorm;
+typedef struct Filter {
+    uint32_t conv;           /* node */
+    int64_t first[3];        /* channels where query, key and value begin */
+    FilterNorm norms[2];
+    int count;
+    uint32_t members[MAX_FILTER]; /* all these nodes, but the recurrence itself */
+} Filter;
 /* For rows with OP_BESIDE, in whose kernel `row` counts axes 0..AXIS-1 of input 0 and `col` the others: sets HAS_BESIDE, and for 1 ROW_INDEX
  * and ROW_ONCE (statements of a row, COLS 0 or more, behind RESULT where that is one a row), COLUMN_INDEX and ROW_EACH (of a column).
  * They compute and store what fuse_rows.c gave the kernel besides. */
@@ -113,6 +131,10 @@ bool kernel_beside_stored(Lower *l, const Node *n); /* whether the kernel must s
  * element `col` of `row` of input 0, which nobody makes memory for. Behind kernel_beside; the kernel begins with ROW_INDEX, and an
  * element with COLUMN_INDEX. */
 bool kernel_takes(Kernel *k, const Node *n);
+/* The same for a kernel that holds a row of what is normed itself, element `col` in the variable `element`, and has what the norm's node
+ * folds in `total`: TAKE_BODY and TAKE are what is folded, RESULT is an expression behind ROW_EACH. Nothing is stored. */
+typedef struct HeldRow { const char *row_index, *column_index, *once, *each, *take_body, *take, *result; } HeldRow;
+HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix);
 /* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);
@@ -120,6 +142,10 @@ bool gemv_lower(Lower *l, const Node *n);
 /* ops/gqa.c: true when the attention that alone reads the result of N, a norm or a rotation of its heads, will do it; until then that has
  * the view of N's own input. */
 bool gqa_defer(Lower *l, const Node *n);
+/* passes/fuse_filter.c */
+bool filter_find(Compilation *c, uint32_t recurrence, Filter *f); /* false: there is none */
+/* ops/linear_step.c: true when the kernel of the recurrence that N's filter stands before will make N too. */
+bool linear_defer(Lower *l, const Node *n);
 /* tuning.c */
 bool tuning_read(Compilation *c, const char *path);
 const char *tuning_option(Compilation *c);  /* " tuning=..." for the plan's options; "" without a file */

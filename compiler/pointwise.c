@@ -308,11 +308,13 @@ void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result)
 
 /* ---- kernels of rows, which compute elementwise nodes of the row besides */
 
-enum { MAX_ROW_MEMBERS = 26 }; /* fuse_rows.c takes no more operands than this */
+enum { MAX_ROW_MEMBERS = 28 }; /* fuse_rows.c takes fewer operands than this */
 
 typedef struct RowText {
     Kernel *k;
     uint32_t node;           /* whose kernel it is */
+    const char *prefix;      /* of operands */
+    bool held;               /* nothing is stored: see kernel_held */
     Given given[MAX_ROW_MEMBERS];
     int given_count, members;
     Text once, each;         /* statements: for a row, for an element */
@@ -364,15 +366,15 @@ static void row_member(RowText *r, uint32_t member)
     const bool each = for_each_column(c, &c->graph.nodes[r->node], node_output(c, n, 0));
     Text *t = each ? &r->each : &r->once;
     const char *name = arena_text(&c->arena, "m%d", r->members), *body;
-    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "M%d_", r->members), r->given, r->given_count, NULL, &body);
+    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "%sM%d_", r->prefix, r->members), r->given, r->given_count, NULL, &body);
     text_add(t, "%s %s; { %s%s = %s; } (void)%s; ", compute_c(node_output(c, n, 0)->dtype), name, body, name, result, name);
-    if (read_elsewhere(c, &c->graph.nodes[r->node], n->outputs[0])) row_store(r, t, n, each, name);
+    if (!r->held && read_elsewhere(c, &c->graph.nodes[r->node], n->outputs[0])) row_store(r, t, n, each, name);
     r->given[r->given_count++] = (Given){ n->outputs[0], name };
     r->members++;
 }
 
-/* ROW_INDEX declares i0.. of a row, those of its columns 0; COLUMN_INDEX those of column `col`. */
-static void row_indexes(Kernel *k, const Node *n, int axis)
+/* *ONCE declares i0.. of a row, those of its columns 0; *EACH those of column `col`. */
+static void row_indexes(Kernel *k, const Node *n, int axis, const char **once, const char **each)
 {
     Lower *l = kernel_lower(k);
     const Value *x = node_input(l->c, n, 0);
@@ -383,28 +385,49 @@ static void row_indexes(Kernel *k, const Node *n, int axis)
     split_c(&b, &t, "row", 0, axis);
     for (int i = axis; i < x->rank; i++) text_add(&t, "const COUNTER i%d = 0; (void)i%d; ", i, i);
     kernel_text(k, "COUNTER", "idx");
-    kernel_text(k, "ROW_INDEX", t.data);
-    kernel_text(k, "COLUMN_INDEX", split_copy(&b, "col", axis, x->rank));
+    *once = arena_copy(&l->c->arena, t.data);
+    *each = split_copy(&b, "col", axis, x->rank);
     text_free(&t);
+}
+
+static void define_indexes(Kernel *k, const Node *n, int axis)
+{
+    const char *once, *each;
+    row_indexes(k, n, axis, &once, &each);
+    kernel_text(k, "ROW_INDEX", once);
+    kernel_text(k, "COLUMN_INDEX", each);
+}
+
+static const char *taken_text(RowText *r, Text *t)
+{
+    const char *copy = t->data ? arena_copy(&kernel_lower(r->k)->c->arena, t->data) : "";
+    text_free(t);
+    return copy;
+}
+
+/* The result of the kernel's node N, and its members. */
+static void row_members(RowText *r, const Node *n, const char *result)
+{
+    Lower *l = kernel_lower(r->k);
+    Compilation *c = l->c;
+    Text *first = for_each_column(c, n, node_output(c, n, 0)) ? &r->each : &r->once;
+    text_add(first, "%s(void)given; ", kernel_given(l, n->outputs[0], "given", result));
+    r->given[r->given_count++] = (Given){ n->outputs[0], "given" };
+    for (uint32_t i = r->node + 1; i <= n->epilogue; i++)
+        if (c->graph.nodes[i].fused_into == r->node) row_member(r, i);
 }
 
 void kernel_beside(Kernel *k, const Node *n, int axis, const char *result)
 {
     Lower *l = kernel_lower(k);
     Compilation *c = l->c;
-    RowText r = { .k = k, .node = (uint32_t)(n - c->graph.nodes) };
+    RowText r = { .k = k, .node = (uint32_t)(n - c->graph.nodes), .prefix = "" };
     kernel_int(k, "HAS_BESIDE", n->epilogue != 0);
     if (!n->epilogue) return;
-    Text *first = for_each_column(c, n, node_output(c, n, 0)) ? &r.each : &r.once;
-    text_add(first, "%s(void)given; ", kernel_given(l, n->outputs[0], "given", result));
-    r.given[r.given_count++] = (Given){ n->outputs[0], "given" };
-    for (uint32_t i = r.node + 1; i <= n->epilogue; i++)
-        if (c->graph.nodes[i].fused_into == r.node) row_member(&r, i);
-    row_indexes(k, n, axis);
-    kernel_text(k, "ROW_ONCE", r.once.data ? r.once.data : "");
-    kernel_text(k, "ROW_EACH", r.each.data ? r.each.data : "");
-    text_free(&r.once);
-    text_free(&r.each);
+    row_members(&r, n, result);
+    define_indexes(k, n, axis);
+    kernel_text(k, "ROW_ONCE", taken_text(&r, &r.once));
+    kernel_text(k, "ROW_EACH", taken_text(&r, &r.each));
 }
 
 bool kernel_takes(Kernel *k, const Node *n)
@@ -415,11 +438,58 @@ bool kernel_takes(Kernel *k, const Node *n)
     const char *body = "";
     kernel_int(k, "TAKES", takes);
     if (!takes) return false;
-    if (!n->epilogue) row_indexes(k, n, l->c->graph.values[n->inputs[0]].rank - 1);
+    if (!n->epilogue) define_indexes(k, n, l->c->graph.values[n->inputs[0]].rank - 1);
     const char *result = elements_c(k, producer, NULL, "T", NULL, 0, NULL, &body);
     kernel_text(k, "TAKE_BODY", body);
     kernel_text(k, "TAKE", result);
     return true;
+}
+
+/* LpNormalization by the root of the sum of squares, as standardise.cu makes it. */
+static void lp_texts(RowText *r, const Node *n)
+{
+    Lower *l = kernel_lower(r->k);
+    text_add(&r->once, "const float factor = total == 0 ? 0 : 1 / SQRTF(total); ");
+    text_add(&r->each, "%s", kernel_given(l, n->outputs[0], "given", "element * factor"));
+    r->given[r->given_count++] = (Given){ n->outputs[0], "given" };
+}
+
+/* What the scales behind a norm make of its result, the variable NAME. */
+static const char *scale_texts(RowText *r, const FilterNorm *norm, const char *name)
+{
+    Lower *l = kernel_lower(r->k);
+    Compilation *c = l->c;
+    for (int i = 0; i < norm->scales; i++) {
+        const Node *n = &c->graph.nodes[norm->scale[i]];
+        const bool first = !node_input(c, n, 0)->is_constant;
+        const Given given = { n->inputs[first ? 0 : 1], name };
+        const char *body, *scaled = arena_text(&c->arena, "s%d", i);
+        const char *result = elements_c(r->k, norm->scale[i], NULL, arena_text(&c->arena, "%sS%d_", r->prefix, i), &given, 1, NULL, &body);
+        text_add(&r->each, "%s %s; { %s%s = %s; } ", compute_c(node_output(c, n, 0)->dtype), scaled, body, scaled, result);
+        name = scaled;
+    }
+    return name;
+}
+
+HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix)
+{
+    Compilation *c = kernel_lower(k)->c;
+    const Node *n = &c->graph.nodes[norm->node];
+    RowText r = { .k = k, .node = norm->node, .prefix = prefix, .held = true };
+    HeldRow row = { .take_body = "", .take = "element" };
+    r.given[r.given_count++] = (Given){ norm->source, "element" };
+    if (n->inputs[0] != norm->source)
+        row.take = elements_c(k, c->graph.values[n->inputs[0]].producer, NULL, arena_text(&c->arena, "%sT", prefix), r.given, 1, NULL, &row.take_body);
+    row_indexes(k, n, c->graph.values[n->inputs[0]].rank - 1, &row.row_index, &row.column_index);
+    if (n->epilogue) row_members(&r, n, "total");
+    else lp_texts(&r, n);
+    for (int i = 0; i < r.given_count; i++)
+        if (r.given[i].value == norm->result) row.result = r.given[i].name;
+    if (!row.result) fault("lower", "norm '%s' has another result", n->name);
+    row.result = scale_texts(&r, norm, row.result);
+    row.once = taken_text(&r, &r.once);
+    row.each = taken_text(&r, &r.each);
+    return row;
 }
 
 void lower_pointwise(Lower *l, Node *n)

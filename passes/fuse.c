@@ -312,5 +312,6 @@ bool pass_fuse(Compilation *c)
         for (uint32_t i = c->graph.node_count; i >= 1; i--) fuse_epilogue(c, i, leaves, !early);
     fuse_row_kernels(c, leaves);
     fuse_rows(c);
+    fuse_filters(c);
     return true;
 }

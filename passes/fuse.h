@@ -14,5 +14,7 @@ uint32_t fuse_group(Compilation *c, uint32_t node); /* the node whose kernel com
 /* fuse_rows.c: sets fused_into and epilogue of what kernels of rows (OP_BESIDE) compute besides. LEAVES: operands of the group
  * that ends in a node, by node. */
 void fuse_row_kernels(Compilation *c, const int *leaves);
+/* fuse_filter.c: sets together of all that stands between a convolution and the recurrence that alone reads it. */
+void fuse_filters(Compilation *c);
 
 #endif

@@ -112,7 +112,7 @@ static int takes_token(const audit *a, const plan_buffer_record *b) {
 static int alive(const audit *a, const plan_buffer_record *b, uint32_t launch) {
     if (b->region == PLAN_REGION_WEIGHTS) return 1;
     if (b->signature != PLAN_NONE && b->signature != a->index && !takes_token(a, b)) return 0;
-    int timed = b->signature != PLAN_NONE && (b->region == PLAN_REGION_ARENA || b->region == PLAN_REGION_LOAD) && (b->first || b->last);
+    int timed = b->signature != PLAN_NONE && (b->region == PLAN_REGION_ARENA || (b->region == PLAN_REGION_LOAD && (b->first || b->last)));
     return !timed || (b->first <= launch && launch <= b->last);
 }
 

@@ -106,18 +106,22 @@ class Decoder(Graph):
         normed = self.node("RMSNormalization", [apart, scale], epsilon=1e-6)
         return self.node("Reshape", [normed, self.constant(np.array([0, 0, width]))])
 
+    def states(self, i):
+        """Layer i's by name, and their dims behind the batch; None: grows."""
+        return {"%d.%s" % (i, part): (self.kv_heads, None, self.head) for part in ("key", "value")}
+
     def model(self, wide):
         kind = TensorProto.FLOAT if wide else op_models.tensor_type(op_models.TYPES[self.dtype])
         convert = op_models.widen if wide else np.asarray
         info = helper.make_tensor_value_info
+        states = [(name, shape) for i in range(self.layers) for name, shape in self.states(i).items()]
         inputs = [info("input_ids", TensorProto.INT64, ["batch", "sequence"]), info("attention_mask", TensorProto.INT64, ["batch", "total"])]
         if self.positions:
             inputs.append(info("position_ids", TensorProto.INT64, ["batch", "sequence"]))
         outputs = [info("logits", kind, ["batch", "sequence", VOCABULARY])]
-        for i in range(self.layers):
-            for part in ("key", "value"):
-                inputs.append(info("past_key_values.%d.%s" % (i, part), kind, ["batch", self.kv_heads, "past", self.head]))
-                outputs.append(info("present.%d.%s" % (i, part), kind, ["batch", self.kv_heads, "total", self.head]))
+        for name, shape in states:
+            inputs.append(info("past_key_values." + name, kind, ["batch", *("past" if d is None else d for d in shape)]))
+            outputs.append(info("present." + name, kind, ["batch", *("total" if d is None else d for d in shape)]))
         graph = helper.make_graph(self.nodes, self.name, inputs, outputs, [op_models.to_proto(convert(a), n) for n, a in self.constants])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(d, v) for d, v in op_models.OPSETS.items()])
         model.ir_version = 10
@@ -152,6 +156,46 @@ class Mixture(Decoder):
         return {"gemv": 5 * self.layers + 1, "norm": 0, "moe_route": 0, "moe_up": self.layers, "moe_down": self.layers, "pointwise": 0}
 
 
+class Hybrid(Decoder):
+    """Its first layers but one have a recurrence, whose step is one launch from the convolution's input on."""
+
+    RECURRENT = {"heads": 2, "values": 4, "key": 32, "value": 40, "taps": 4}
+
+    def attention(self, i, y, lengths, total):
+        if i == self.layers - 1:
+            return super().attention(i, y, lengths, total)
+        r = self.RECURRENT
+        widths = [r["heads"] * r["key"], r["heads"] * r["key"], r["values"] * r["value"]]
+        mixed = product(self, self.kind, y, self.hidden, sum(widths))
+        past, present = ["past_key_values.%d." % i, "present.%d." % i]
+        conv = [self.node("Transpose", [mixed], perm=[0, 2, 1]), self.weight((sum(widths), 1, r["taps"]), 0.5), "", past + "conv_state"]
+        filtered = self.node("CausalConvWithState", conv, [self.fresh("filtered"), present + "conv_state"], MS, activation="silu")[0]
+        parts = self.node("Split", [self.node("Transpose", [filtered], perm=[0, 2, 1]), self.constant(np.array(widths))], 3, axis=-1)
+        parts[:2] = [self.l2_norm(part, r["key"]) for part in parts[:2]]
+        decay = self.node("Neg", [self.node("Softplus", [product(self, self.kind, y, self.hidden, r["values"])])])
+        beta = self.node("Sigmoid", [product(self, self.kind, y, self.hidden, r["values"])])
+        outputs = [self.fresh("recurred"), present + "recurrent_state"]
+        made = self.node("LinearAttention", [*parts, past + "recurrent_state", decay, beta], outputs, MS, q_num_heads=r["heads"], kv_num_heads=r["values"])
+        return product(self, self.kind, made[0], widths[2], self.heads * self.head)
+
+    def l2_norm(self, x, size):
+        apart = self.node("Reshape", [x, self.constant(np.array([0, 0, -1, size]))])
+        total = self.node("ReduceSumSquare", [apart, self.constant(np.array([-1]))])
+        total = self.node("Add", [total, self.constant(np.asarray(1e-3).astype(op_models.TYPES[self.dtype]))])
+        normed = self.node("Div", [apart, self.node("Sqrt", [total])])
+        return self.node("Reshape", [normed, self.constant(np.array([0, 0, self.RECURRENT["heads"] * size]))])
+
+    def states(self, i):
+        if i == self.layers - 1:
+            return super().states(i)
+        r = self.RECURRENT
+        channels = 2 * r["heads"] * r["key"] + r["values"] * r["value"]
+        return {"%d.conv_state" % i: (channels, r["taps"] - 1), "%d.recurrent_state" % i: (r["values"], r["key"], r["value"])}
+
+    def kernel_counts(self):
+        return {"linear_step": self.layers - 1, "causal_conv": 0, "reduce": 1, "attention_one": 1}  # which counts the mask
+
+
 class Oracle:
     def __init__(self, decoder):
         import onnxruntime
@@ -163,7 +207,8 @@ class Oracle:
     def answer(self, prompt):
         """Logits of the prompt's last token and of STEPS - 1 greedy ones behind it."""
         d, ids, found = self.decoder, np.array([prompt]), []
-        states = {"past_key_values.%d.%s" % (i, part): np.zeros((1, d.kv_heads, 0, d.head), np.float32) for i in range(d.layers) for part in ("key", "value")}
+        shapes = {name: shape for i in range(d.layers) for name, shape in d.states(i).items()}
+        states = {"past_key_values." + name: np.zeros([1] + [n or 0 for n in shape], np.float32) for name, shape in shapes.items()}
         past = 0
         for _ in range(STEPS):
             feeds = {"input_ids": ids, "attention_mask": np.ones((1, past + ids.shape[1]), np.int64), **states}
@@ -185,6 +230,8 @@ def decoders():
     yield Decoder("turned_f16", "f16", "nbits32", half=16, norms="nodes", positions=True, turned="rows", gated=True)
     yield Decoder("turned_bf16", "bf16", "plain", head=128, heads=4, half=64, positions=True, turned="positions")
     yield Decoder("nodes_bf16", "bf16", "plain", head=128, heads=2, kv_heads=2, half=64, norms="nodes", smooth_softmax=1)
+    yield Hybrid("hybrid_f16", "f16", "nbits32", half=32, layers=3)
+    yield Hybrid("hybrid_bf16", "bf16", "plain", layers=2)
 
 
 def save(decoder, folder):

@@ -62,6 +62,16 @@ FN unsigned int gp_ticket(unsigned int *p)
     asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(p) : "memory");
     return ticket;
 }
+/* The same for blocks that have only read: nothing waits for the number until it is used, and the block that goes on because of it
+ * calls ARRIVED_ALL before it writes what the others read. */
+#define ARRIVE(p) gp_arrive((unsigned int *)(p))
+#define ARRIVED_ALL() asm volatile("fence.acq_rel.gpu;" ::: "memory")
+FN unsigned int gp_arrive(unsigned int *p)
+{
+    unsigned int ticket;
+    asm volatile("fence.acq_rel.gpu;\n\tatom.relaxed.gpu.add.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(p) : "memory");
+    return ticket;
+}
 
 FN float gp_float_of(gp_u32 bits) { return __uint_as_float(bits); }
 FN gp_u32 gp_bits_of(float v) { return __float_as_uint(v); }
@@ -175,6 +185,8 @@ FN gp_u16 gp_to_f16(float v)
 #define GP_COPIES_NONE() ((void)0)
 #endif
 #define TICKET(p) __atomic_fetch_add((unsigned int *)(p), 1u, __ATOMIC_ACQ_REL)
+#define ARRIVE(p) TICKET(p)
+#define ARRIVED_ALL() ((void)0)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
 #define PREFETCH(pointer) ((void)0)
@@ -606,14 +618,19 @@ FN void gp_ldv_bf16(const gp_u16 *p, float *out, int stream)
         out[2 * j + 1] = gp_float_of(words[j] & 0xffff0000u);
     }
 }
-FN void gp_stv_f32(float *p, const float *from) { *(float4 *)p = make_float4(from[0], from[1], from[2], from[3]); }
+/* In one piece: of an assignment the compiler makes four. P lies in global memory. */
+FN void gp_store16(void *p, gp_u32 x, gp_u32 y, gp_u32 z, gp_u32 w)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" : : "l"(p), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+FN void gp_stv_f32(float *p, const float *from) { gp_store16(p, gp_bits_of(from[0]), gp_bits_of(from[1]), gp_bits_of(from[2]), gp_bits_of(from[3])); }
 FN void gp_stv_f16(gp_u16 *p, const float *from)
 {
-    *(uint4 *)p = make_uint4(gp_pack_f16(from[0], from[1]), gp_pack_f16(from[2], from[3]), gp_pack_f16(from[4], from[5]), gp_pack_f16(from[6], from[7]));
+    gp_store16(p, gp_pack_f16(from[0], from[1]), gp_pack_f16(from[2], from[3]), gp_pack_f16(from[4], from[5]), gp_pack_f16(from[6], from[7]));
 }
 FN void gp_stv_bf16(gp_u16 *p, const float *from)
 {
-    *(uint4 *)p = make_uint4(gp_pack_bf16(from[0], from[1]), gp_pack_bf16(from[2], from[3]), gp_pack_bf16(from[4], from[5]), gp_pack_bf16(from[6], from[7]));
+    gp_store16(p, gp_pack_bf16(from[0], from[1]), gp_pack_bf16(from[2], from[3]), gp_pack_bf16(from[4], from[5]), gp_pack_bf16(from[6], from[7]));
 }
 #else
 #define UNROLL_BY(n)

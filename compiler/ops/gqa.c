@@ -324,7 +324,7 @@ static Cache open_cache(Lower *l, const Node *n, const Sizes *z, const Parts *p,
 
 /* ---- one new row a sequence: all in one launch */
 
-enum { MAX_GROUP = 8, MAX_TICKETS = 1024, TILE_BYTES = 37 * 1024 };
+enum { MAX_GROUP = 8, TILE_BYTES = 37 * 1024 };
 
 static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
 
@@ -439,14 +439,6 @@ bool gqa_defer(Lower *l, const Node *n)
     return put_off(l, n);
 }
 
-static View ticket_view(Lower *l, Dim batch, int64_t heads)
-{
-    Compilation *c = l->c;
-    const Dim dims[2] = {batch, dim_const(c, heads)};
-    if (!c->tickets) c->tickets = buffer_new(c, "tickets", REGION_STATE, 4 * MAX_TICKETS, 0);
-    return view_dense_new(l, c->tickets, DT_I32, 2, dims);
-}
-
 /* Norms of the query and the key: the node's own inputs, or such that were put off. */
 static void one_row_norms(Lower *l, Kernel *k, const Node *n)
 {
@@ -534,7 +526,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_out(k, "Y", a->y);
     kernel_out(k, "STATS", lower_temporary(l, arena_text(&c->arena, "%s: maxima and sums", n->name), DT_F32, 5, pair));
     kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
-    kernel_inout(k, "TICKETS", ticket_view(l, p->q.dims[0], z->kv_heads));
+    kernel_inout(k, "TICKETS", tickets_view(l, 2, shape));
     attend_sinks(k, a);
     const bool early = one_row_early(l, n, a);
     one_row_norms(l, k, n);

@@ -4,15 +4,16 @@
 #include "lower.h"
 #include "ops/heads.h"
 #include "ops/move.h"
+#include "ops/recurrent.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { NO_ROWS = -1 }; /* the whole state is replaced: see OpRow.inplace */
 
-static bool has_output(const Node *n, int i)
+bool recurrent_has(const Node *n, int output)
 {
-    return i < n->output_count && n->outputs[i];
+    return output < n->output_count && n->outputs[output];
 }
 
 static bool has_rank(Compilation *c, const Node *n, int i, const char *what, int rank)
@@ -48,36 +49,27 @@ static bool attrs_supported(Compilation *c, const Node *n, const char *const *na
     return true;
 }
 
-/* The new state: the old one's buffer where alias decided so, else memory of its own; the operands OLD and NEW, and HAS_OLD:
- * 0 none, 1 a state apart, 2 it is in NEW. Returns the new one. */
-static View state_operands(Lower *l, Kernel *k, const Node *n, int input, int output, DType t, int rank, const Dim *dims)
+View state_operands(Lower *l, Kernel *k, const Node *n, const char *prefix, int input, int output, DType t, int rank, const Dim *dims)
 {
     Compilation *c = lower_compilation(l);
-    const bool old = node_input(c, n, input) != NULL, named = has_output(n, output);
+    const bool old = node_input(c, n, input) != NULL, named = recurrent_has(n, output);
+    const char *has_old = arena_text(&c->arena, "%sHAS_OLD", prefix), *new = arena_text(&c->arena, "%sNEW", prefix);
     View state;
     if (old && named && lower_inplace(l, n, input, output, &state)) {
         for (int i = 0; i < rank; i++) state.dims[i] = lower_dim(l, dims[i]);
         lower_set_view(l, n, output, state);
-        kernel_inout(k, "NEW", state);
-        kernel_int(k, "HAS_OLD", 2);
+        kernel_inout(k, new, state);
+        kernel_int(k, has_old, 2);
         return state;
     }
     state = named ? lower_output(l, n, output) : lower_temporary(l, "state", t, rank, dims);
-    kernel_out(k, "NEW", state);
-    if (old) kernel_in(k, "OLD", lower_input(l, n, input));
-    kernel_int(k, "HAS_OLD", old);
+    kernel_out(k, new, state);
+    if (old) kernel_in(k, arena_text(&c->arena, "%sOLD", prefix), lower_input(l, n, input));
+    kernel_int(k, has_old, old);
     return state;
 }
 
 /* ---- LinearAttention */
-
-enum { LA_QUERY, LA_KEY, LA_VALUE, LA_PAST, LA_DECAY, LA_BETA };
-
-typedef struct Linear {
-    int64_t q_heads, kv_heads;
-    bool gated, delta;
-    Dim batch, tokens, key, value; /* key, value: sizes of a head */
-} Linear;
 
 static bool linear_rule(Compilation *c, const Node *n, Linear *z)
 {
@@ -117,7 +109,20 @@ static bool head_size(Compilation *c, const Node *n, const char *what, Dim hidde
     return false;
 }
 
-static bool linear_sizes(Compilation *c, const Node *n, Linear *z)
+static bool key_heads(Compilation *c, const Node *n, Linear *z)
+{
+    const Value *k = node_input(c, n, LA_KEY);
+    const Dim hidden = k->rank == 3 && k->dims[2] ? dim_resolve(c, k->dims[2]) : 0;
+    const Dim count = hidden && z->key ? dim_div_exact(c, hidden, dim_resolve(c, z->key)) : 0;
+    z->k_heads = 0;
+    if (!hidden || !z->key || !dim_is_const(c, hidden, NULL) || !dim_is_const(c, dim_resolve(c, z->key), NULL)) return true;
+    if (count && dim_is_const(c, count, &z->k_heads) && z->k_heads > 0 && z->kv_heads % z->k_heads == 0) return true;
+    node_error(c, n, "the key's hidden size %s is not a number of heads of %s that divides %lld", dim_text(c, hidden), dim_text(c, z->key),
+               (long long)z->kv_heads);
+    return false;
+}
+
+bool linear_sizes(Compilation *c, const Node *n, Linear *z)
 {
     const Value *q = node_input(c, n, LA_QUERY), *v = node_input(c, n, LA_VALUE);
     memset(z, 0, sizeof *z);
@@ -125,20 +130,7 @@ static bool linear_sizes(Compilation *c, const Node *n, Linear *z)
     z->tokens = q->dims[1];
     return linear_rule(c, n, z) && head_counts(c, n, z) &&
            head_size(c, n, "the query's hidden size", q->dims[2], z->q_heads, &z->key) &&
-           head_size(c, n, "the value's hidden size", v->dims[2], z->kv_heads, &z->value);
-}
-
-/* Keys may have fewer heads than values. */
-static bool key_heads(Compilation *c, const Node *n, const Linear *z, int64_t *heads)
-{
-    const Dim hidden = dim_resolve(c, node_input(c, n, LA_KEY)->dims[2]);
-    const Dim count = hidden && z->key ? dim_div_exact(c, hidden, dim_resolve(c, z->key)) : 0;
-    *heads = 0;
-    if (!hidden || !z->key || !dim_is_const(c, hidden, NULL) || !dim_is_const(c, dim_resolve(c, z->key), NULL)) return true;
-    if (count && dim_is_const(c, count, heads) && *heads > 0 && z->kv_heads % *heads == 0) return true;
-    node_error(c, n, "the key's hidden size %s is not a number of heads of %s that divides %lld", dim_text(c, hidden), dim_text(c, z->key),
-               (long long)z->kv_heads);
-    return false;
+           head_size(c, n, "the value's hidden size", v->dims[2], z->kv_heads, &z->value) && key_heads(c, n, z);
 }
 
 /* Gates have one number for each head (decay also for each row of the state, beta also for all heads). */
@@ -161,13 +153,12 @@ static bool linear_fits(Compilation *c, const Node *n, const Linear *z, const Di
 {
     static const char *const names[] = {"query", "key", "value", "past_state", "decay", "beta"};
     const Dim rows[3] = {z->batch, z->tokens, 0};
-    int64_t heads;
     for (int i = 0; i < 6; i++)
         if (!has_rank(c, n, i, names[i], i == LA_PAST ? 4 : 3)) return false;
     return same_shape(c, n, "keys are as many as queries", node_input(c, n, LA_KEY), rows) &&
            same_shape(c, n, "values are as many as queries", node_input(c, n, LA_VALUE), rows) &&
            same_shape(c, n, "a state has a matrix for each head", node_input(c, n, LA_PAST), state) &&
-           gate_fits(c, n, LA_DECAY, z) && gate_fits(c, n, LA_BETA, z) && key_heads(c, n, z, &heads);
+           gate_fits(c, n, LA_DECAY, z) && gate_fits(c, n, LA_BETA, z);
 }
 
 static bool linear_shape(Compilation *c, Node *n)
@@ -186,11 +177,8 @@ static bool linear_shape(Compilation *c, Node *n)
     return output_set(c, n, 0, q->dtype, 3, out) && output_set(c, n, 1, t, 4, state);
 }
 
-static void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z)
+void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z, int64_t key, int64_t value)
 {
-    kernel_in(k, "Q", lower_input(l, n, LA_QUERY));
-    kernel_in(k, "K", lower_input(l, n, LA_KEY));
-    kernel_in(k, "V", lower_input(l, n, LA_VALUE));
     kernel_out(k, "Y", lower_output(l, n, 0));
     int64_t wide = 0, each = 0;
     if (z->gated) {
@@ -205,28 +193,13 @@ static void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z)
     }
     kernel_int(k, "GATED", !z->gated ? 0 : wide ? 2 : 1);
     kernel_int(k, "DELTA", !z->delta ? 0 : each ? 2 : 1);
-    kernel_dim(k, "TOKENS", lower_dim(l, z->tokens));
     kernel_dim(k, "BATCH", lower_dim(l, z->batch));
-}
-
-enum { STEP_THREADS = 128, STEP_COLUMNS = 32, STEP_HELD = 64 }; /* of linear_step.cu: a block, its columns, a thread's elements of the state */
-
-/* Columns in a vector of the state, when linear_step.cu can make the node; else 1. */
-static int step_vector(Lower *l, const Node *n, const Linear *z, int64_t key, int64_t value)
-{
-    Compilation *c = lower_compilation(l);
-    const Value *past = node_input(c, n, LA_PAST);
-    View state;
-    if (!past || !dim_is(c, lower_dim(l, z->tokens), 1) || z->q_heads > z->kv_heads) return 1;
-    const bool shared = has_output(n, 1) && lower_inplace(l, n, LA_PAST, 1, &state);
-    if (!shared) state = lower_input(l, n, LA_PAST);
-    const int width = view_vector(l, &state);
-    if (width > 1 && !shared && has_output(n, 1)) {
-        const View made = lower_output(l, n, 1);
-        if (made.store != state.store || view_vector(l, &made) != width) return 1;
-    }
-    const int64_t rows = STEP_THREADS / (STEP_COLUMNS / width);
-    return value % width || (key + rows - 1) / rows * width > STEP_HELD ? 1 : width;
+    kernel_int(k, "Q_HEADS", z->q_heads);
+    kernel_int(k, "KV_HEADS", z->kv_heads);
+    kernel_int(k, "K_HEADS", z->k_heads);
+    kernel_int(k, "HEAD", key);
+    kernel_int(k, "VHEAD", value);
+    kernel_float(k, "SCALE", attr_float(n, "scale") != 0.0 ? attr_float(n, "scale") : 1.0 / sqrt((double)key));
 }
 
 static void linear_lower(Lower *l, Node *n)
@@ -234,8 +207,7 @@ static void linear_lower(Lower *l, Node *n)
     Compilation *c = lower_compilation(l);
     const Value *past = node_input(c, n, LA_PAST);
     Linear z;
-    int64_t key_count;
-    if (!linear_sizes(c, n, &z) || !key_heads(c, n, &z, &key_count)) return;
+    if (!linear_sizes(c, n, &z)) return;
     const int64_t key = heads_constant(c, n, lower_dim(l, z.key), "the key's head size");
     const int64_t value = heads_constant(c, n, lower_dim(l, z.value), "the value's head size");
     if (key < 0 || value < 0) return;
@@ -243,22 +215,16 @@ static void linear_lower(Lower *l, Node *n)
         node_error(c, n, "a key's head size of %lld is not supported; at most 1024", (long long)key);
         return;
     }
+    if (linear_step(l, n, &z, key, value)) return;
     const Dim state[4] = {z.batch, dim_const(c, z.kv_heads), z.key, z.value};
-    const int vector = step_vector(l, n, &z, key, value);
-    const int64_t warps = vector > 1 ? STEP_THREADS / 32 : value > 24 ? 4 : (value + 7) / 8; /* without vectors eight columns each */
-    const int64_t columns = vector > 1 ? STEP_COLUMNS : 8 * warps;
-    Kernel *k = kernel_begin(l, n, vector > 1 ? "linear_step" : "linear_attention");
-    linear_operands(l, k, n, &z);
-    const View made = state_operands(l, k, n, LA_PAST, 1, past ? past->dtype : node_input(c, n, LA_QUERY)->dtype, 4, state);
-    kernel_int(k, "ACROSS", columns / vector);
-    kernel_int(k, "WIDTH", vector);
-    kernel_text(k, "TYPE", dtype_token(made.store));
-    kernel_int(k, "Q_HEADS", z.q_heads);
-    kernel_int(k, "KV_HEADS", z.kv_heads);
-    kernel_int(k, "K_HEADS", key_count);
-    kernel_int(k, "HEAD", key);
-    kernel_int(k, "VHEAD", value);
-    kernel_float(k, "SCALE", attr_float(n, "scale") != 0.0 ? attr_float(n, "scale") : 1.0 / sqrt((double)key));
+    const int64_t warps = value > 24 ? 4 : (value + 7) / 8, columns = 8 * warps;
+    Kernel *k = kernel_begin(l, n, "linear_attention");
+    kernel_in(k, "Q", lower_input(l, n, LA_QUERY));
+    kernel_in(k, "K", lower_input(l, n, LA_KEY));
+    kernel_in(k, "V", lower_input(l, n, LA_VALUE));
+    linear_operands(l, k, n, &z, key, value);
+    state_operands(l, k, n, "", LA_PAST, 1, past ? past->dtype : node_input(c, n, LA_QUERY)->dtype, 4, state);
+    kernel_dim(k, "TOKENS", lower_dim(l, z.tokens));
     const int64_t batch = lower_upper(l, lower_dim(l, z.batch));
     kernel_launch(k, (value + columns - 1) / columns, z.kv_heads, batch < 1 ? 1 : batch, (int)(32 * warps));
 }
@@ -272,11 +238,14 @@ static int linear_inplace(Compilation *c, const Node *n, int output, int *axis, 
 
 /* ---- CausalConvWithState */
 
-enum { CC_INPUT, CC_WEIGHT, CC_BIAS, CC_PAST };
-
-static int64_t dilation_of(const Node *n)
+int64_t conv_dilation(const Node *n)
 {
     return !strcmp(n->domain, "com.microsoft") ? attr_int(n, "dilation") : 1;
+}
+
+bool conv_silu(const Node *n)
+{
+    return strcmp(attr_string(n, "activation"), "none") != 0;
 }
 
 static bool conv_supported(Compilation *c, const Node *n)
@@ -286,7 +255,7 @@ static bool conv_supported(Compilation *c, const Node *n)
     static const int64_t plain[] = {1, 0, 0, 0, -1, 0, 0, 0};
     const char *activation = attr_string(n, "activation");
     if (!attrs_supported(c, n, names, plain, COUNT_OF(names))) return false;
-    if (has_output(n, 2)) {
+    if (recurrent_has(n, 2)) {
         node_error(c, n, "output state_update is not supported");
         return false;
     }
@@ -294,15 +263,15 @@ static bool conv_supported(Compilation *c, const Node *n)
         node_error(c, n, "activation '%s': expected none, silu or swish", activation);
         return false;
     }
-    if (dilation_of(n) < 1) node_error(c, n, "dilation %lld: expected 1 or more", (long long)dilation_of(n));
-    return dilation_of(n) >= 1;
+    if (conv_dilation(n) < 1) node_error(c, n, "dilation %lld: expected 1 or more", (long long)conv_dilation(n));
+    return conv_dilation(n) >= 1;
 }
 
 /* Positions before the input that a row's last output sees; 0: not known yet. */
 static Dim reach(Compilation *c, const Node *n)
 {
     const Dim taps = node_input(c, n, CC_WEIGHT)->dims[2];
-    return taps ? dim_scale(c, dim_sub(c, dim_resolve(c, taps), dim_const(c, 1)), dilation_of(n)) : 0;
+    return taps ? dim_scale(c, dim_sub(c, dim_resolve(c, taps), dim_const(c, 1)), conv_dilation(n)) : 0;
 }
 
 static bool conv_shape(Compilation *c, Node *n)
@@ -334,7 +303,7 @@ static void conv_launch(Lower *l, Node *n, int part, const View *x, const View *
     kernel_out(k, "Y", *y);
     if (node_input(c, n, CC_BIAS)) kernel_in(k, "BIAS", lower_input(l, n, CC_BIAS));
     if (part & 2) {
-        state_operands(l, k, n, CC_PAST, 1, x->store, 3, state);
+        state_operands(l, k, n, "", CC_PAST, 1, x->store, 3, state);
     } else {
         if (node_input(c, n, CC_PAST)) kernel_in(k, "OLD", lower_input(l, n, CC_PAST));
         kernel_int(k, "HAS_OLD", node_input(c, n, CC_PAST) != NULL);
@@ -342,9 +311,9 @@ static void conv_launch(Lower *l, Node *n, int part, const View *x, const View *
     kernel_int(k, "PART", part);
     kernel_int(k, "HAS_BIAS", node_input(c, n, CC_BIAS) != NULL);
     kernel_int(k, "TAPS", taps);
-    kernel_int(k, "DILATION", dilation_of(n));
+    kernel_int(k, "DILATION", conv_dilation(n));
     kernel_int(k, "BEFORE", before);
-    kernel_int(k, "SILU", strcmp(attr_string(n, "activation"), "none") != 0);
+    kernel_int(k, "SILU", conv_silu(n));
     kernel_dim(k, "COUNT", dims_product(c, 3, along));
     kernel_text(k, "INDEX", index_split(l, 3, across ? other : along, "i"));
     kernel_text(k, "CHANNEL", across ? "i2" : "i1");
@@ -359,8 +328,8 @@ static void conv_lower(Lower *l, Node *n)
     Compilation *c = lower_compilation(l);
     const View x = lower_input(l, n, CC_INPUT), y = lower_output(l, n, 0);
     const int64_t taps = heads_constant(c, n, lower_dim(l, node_input(c, n, CC_WEIGHT)->dims[2]), "the filter's length");
-    const int64_t before = taps < 0 ? -1 : (taps - 1) * dilation_of(n);
-    const bool state = has_output(n, 1) && before > 0;
+    const int64_t before = taps < 0 ? -1 : (taps - 1) * conv_dilation(n);
+    const bool state = recurrent_has(n, 1) && before > 0;
     if (taps < 0) return;
     if (before > 64 && state) {
         node_error(c, n, "a state of %lld positions is not supported; at most 64", (long long)before);
@@ -383,7 +352,7 @@ static int conv_inplace(Compilation *c, const Node *n, int output, int *axis, bo
 
 #define FLOATS "f32 f16 bf16"
 #define LINEAR(domain_, since_, more_) \
-    {.domain = domain_, .name = "LinearAttention", .since = since_, .facts = OP_APPEND, \
+    {.domain = domain_, .name = "LinearAttention", .since = since_, .facts = OP_APPEND | OP_FILTERED, \
      .schema = "query:T, key:T, value:T, past_state:S?, decay:T?, beta:T? -> output:T, present_state:S? ; " \
                "q_num_heads:int, kv_num_heads:int, update_rule:string=gated_delta, scale:float=0.0, chunk_size:int=64" more_ \
                " | T=" FLOATS ", S=" FLOATS, \
@@ -392,12 +361,12 @@ static int conv_inplace(Compilation *c, const Node *n, int output, int *axis, bo
 static const OpRow rows[] = {
     LINEAR("com.microsoft", 1, ", state_window:int=0"),
     LINEAR("", 27, ""),
-    {.domain = "com.microsoft", .name = "CausalConvWithState", .since = 1, .facts = OP_APPEND,
+    {.domain = "com.microsoft", .name = "CausalConvWithState", .since = 1, .facts = OP_APPEND | OP_FILTER,
      .schema = "input:T, weight:T, bias:T?, past_state:T? -> output:T, present_state:T?, state_update:T? ; activation:string=none, "
                "ndim:int=1, dilation:int=1, channels_last:int=0, state_window:int=0, state_update_capacity:int=0, "
                "state_channels_last:int=-1, state_length:int=0, input_channel_offset:int=0, input_channels:int=0 | T=" FLOATS,
      .shape = conv_shape, .lower = conv_lower, .inplace = conv_inplace},
-    {.domain = "", .name = "CausalConvWithState", .since = 27, .facts = OP_APPEND,
+    {.domain = "", .name = "CausalConvWithState", .since = 27, .facts = OP_APPEND | OP_FILTER,
      .schema = "input:T, weight:T, bias:T?, past_state:T? -> output:T, present_state:T? ; activation:string=none | T=" FLOATS,
      .shape = conv_shape, .lower = conv_lower, .inplace = conv_inplace},
 };
