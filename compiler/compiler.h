@@ -250,26 +250,26 @@ int axis_normal(Compilation *c, const Node *n, int64_t axis, int rank); /* -1 af
 
 /* ---- operator rows: compiler/ops/. */
 enum OpFact {
-    OP_POINTWISE = 1,   /* output element i depends on input elements i (broadcast); `expr` is its text */
-    OP_VIEW = 2,        /* may become a view of its first input */
-    OP_SHAPE = 4,       /* integer contents follow from dims */
-    OP_CONTROL = 8,     /* stands for other nodes: `expand` */
-    OP_RANDOM = 16,     /* never folded */
-    OP_EPILOGUE = 64,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
-    OP_LATE = 8192,     /* with OP_EPILOGUE, and several launches one after another: launched where its epilogue stands, so that
+    OP_POINTWISE = 1 << 0,   /* output element i depends on input elements i (broadcast); `expr` is its text */
+    OP_VIEW = 1 << 1,        /* may become a view of its first input */
+    OP_SHAPE = 1 << 2,       /* integer contents follow from dims */
+    OP_CONTROL = 1 << 3,     /* stands for other nodes: `expand` */
+    OP_RANDOM = 1 << 4,     /* never folded */
+    OP_EPILOGUE = 1 << 5,   /* its kernel can go on with an elementwise node: it stores through kernel_epilogue */
+    OP_LATE = 1 << 6,     /* with OP_EPILOGUE, and several launches one after another: launched where its epilogue stands, so that
                          * what that reads besides is made beside them */
-    OP_BESIDE = 4096,   /* its kernel makes a row of output 0, or folds a row of input 0 into it, and can go on with elementwise
+    OP_BESIDE = 1 << 7,   /* its kernel makes a row of output 0, or folds a row of input 0 into it, and can go on with elementwise
                          * nodes: see kernel_beside (lower.h) */
-    OP_HEAD_NORM = 256, /* inputs 0 and 1 may come from such a norm over each head, and from OP_ROTARY: its kernel can do that (ops/gqa.c) */
-    OP_ROTARY = 32768,  /* turns pairs of input 0 by its position, see rotary_ports (ops/heads.h) */
-    OP_NORM_ROW = 128,  /* a norm by the mean of squares along the last axis: see norm_row (ops/gemv.h) */
-    OP_APPEND = 32,     /* appends to or writes into a state given as input (see `inplace`) */
-    OP_ZEROS = 512,     /* zeros at the end of its first input change nothing in front of them, and stay zeros ... */
-    OP_TAIL = 1024,     /* ... but for those behind them in the result, with OP_ZEROS */
-    OP_SAME_ORDER = 8192, /* output 0 holds the elements of input 0, in their order: only the axes differ */
-    OP_FILTER = 65536,  /* a causal convolution: output 0, of channels along axis 1, may be part of the kernel of an ... */
-    OP_FILTERED = 16384, /* ... OP_FILTERED, whose inputs 0, 1 and 2 are channels of it: see passes/fuse_filter.c */
-    OP_ACROSS = 2048    /* takes or writes elements anywhere, where its indices say */
+    OP_HEAD_NORM = 1 << 8, /* inputs 0 and 1 may come from such a norm over each head, and from OP_ROTARY: its kernel can do that (ops/gqa.c) */
+    OP_ROTARY = 1 << 9,  /* turns pairs of input 0 by its position, see rotary_ports (ops/heads.h) */
+    OP_NORM_ROW = 1 << 10,  /* a norm by the mean of squares along the last axis: see norm_row (ops/gemv.h) */
+    OP_APPEND = 1 << 11,     /* appends to or writes into a state given as input (see `inplace`) */
+    OP_ZEROS = 1 << 12,     /* zeros at the end of its first input change nothing in front of them, and stay zeros ... */
+    OP_TAIL = 1 << 13,     /* ... but for those behind them in the result, with OP_ZEROS */
+    OP_SAME_ORDER = 1 << 14, /* output 0 holds the elements of input 0, in their order: only the axes differ */
+    OP_FILTER = 1 << 15,  /* a causal convolution: output 0, of channels along axis 1, may be part of the kernel of an ... */
+    OP_FILTERED = 1 << 16, /* ... OP_FILTERED, whose inputs 0, 1 and 2 are channels of it: see passes/fuse_filter.c */
+    OP_ACROSS = 1 << 17    /* takes or writes elements anywhere, where its indices say */
 };
 typedef struct Lower Lower;
 struct OpRow {
