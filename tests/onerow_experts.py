@@ -27,6 +27,7 @@ def sizes(dtype):
     yield one("long", dtype, hidden=4480, inner=64, zeros=True, experts=3, fusion=2, seed=1,
               loose=(2e-3, 2e-2) if dtype == "f16" else None)  # two slices a warp; the root of the mean square is 90
     yield one("deep", dtype, hidden=64, inner=2592, zeros=True, experts=3, top=3, fusion=2, seed=2)
+    yield one("deeper", dtype, {**ALONE, "shared": 1}, hidden=64, inner=2880, zeros=True, experts=5, top=4, fusion=2, seed=3)
     case = one("not_ahead", dtype, zeros=True)
     case.tuning = "moe_ahead/top=2,n=64,k=96 0"
     yield case

@@ -1,7 +1,8 @@
 /* moe_down: Y[row, n] = sum over slots of SHARE[row, slot] * (row n of expert CHOSEN[row, slot] . A[row, slot] + its bias), and what the
  * epilogue makes of it: the second product of a mixture of experts. A block makes R columns n of a row. Its warps take SLOTS slots side by
  * side, PARTS warps each, so that the experts are read at once, and the slots' sums meet in their order. Grid: columns / R, rows.
- * Names as in moe_up. TILED: on tensor cores, R 16, a slot's warps share k (experts.h: SPLIT, MTYPE BF16); otherwise they share the columns. */
+ * Names as in moe_up. TILED: on tensor cores, R 16, a slot's warps share k (experts.h: SPLIT, MTYPE BF16), LINE_MORE: rows in SHARED_MORE;
+ * otherwise they share the columns. */
 #define SLOTS (KERNEL_BLOCK / 32 / PARTS)
 #define SLOT_VECTORS (EXPERT_SLICES * EXPERT_SLICE / 8)
 #define COLUMNS (R / PARTS) /* of a warp */
@@ -13,7 +14,11 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     if (row >= ROWS) return;
     (void)m, (void)part;
 #if TENSOR && TILED
+#if LINE_MORE
+    SHARED_MORE(gp_u32, line, 2 * LINE_WORDS + 16);
+#else
     SHARED(gp_u32, line, 2 * LINE_WORDS + 16);
+#endif
     SHARED(float, magic, 2 * LINE_WORDS / 16);
     SHARED(float, total, ZEROS ? 2 * LINE_WORDS / 16 : 1);
     SHARED(float, sums, SLOTS * PARTS * 16);

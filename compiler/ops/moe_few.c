@@ -5,7 +5,7 @@
 #include "ops/product.h"
 #include "ops/quantize.h"
 
-enum { MOST_ROWS = 4, MOST_EXPERTS = 256, MOST_TOP = 16, TILE_ROWS = 16, MOST_WARPS = 16, SHARED_BYTES = 46 * 1024 };
+enum { MOST_ROWS = 4, MOST_EXPERTS = 256, MOST_TOP = 16, TILE_ROWS = 16, MOST_WARPS = 16, SHARED_BYTES = 46 * 1024, MORE_SHARED_BYTES = 130 * 1024 /* see SHARED_CARVEOUT */ };
 
 static bool few_rows(Lower *l, const View *x) { return lower_upper(l, x->dims[0]) <= MOST_ROWS; }
 
@@ -113,11 +113,15 @@ static bool up_tiled(Lower *l, const Node *n, const Moe *z, const View *x)
            3 * z->up.inputs <= SHARED_BYTES;
 }
 
+/* Shared memory of the second product, of which its rows may lie behind what a kernel declares (SHARED_MORE). */
+static int64_t down_lines(const Moe *z) { return 4 * (ceil_div(z->down.inputs, 128) * 128 * z->top) + 64; }
+static int64_t down_shared(const Moe *z) { return down_lines(z) + down_lines(z) / 8 + 2048; }
+
 static bool down_tiled(Lower *l, const Node *n, const Moe *z, const View *inner)
 {
-    const int64_t elements = (z->down.inputs + 127) / 128 * 128 * z->top;
-    return row_tiled(l, n, inner) && z->top <= MOST_TOP && matrix_tiled(lower_compilation(l), n, &z->down) &&
-           4 * elements + elements / 2 + 2048 <= SHARED_BYTES;
+    Compilation *c = lower_compilation(l);
+    const int64_t limit = codegen_shared_limit(c, c->options.targets), more = limit < MORE_SHARED_BYTES ? limit : MORE_SHARED_BYTES;
+    return row_tiled(l, n, inner) && z->top <= MOST_TOP && matrix_tiled(c, n, &z->down) && (down_shared(z) <= SHARED_BYTES || down_shared(z) <= more);
 }
 
 /* ROWS_P(half, line) and OUTPUTS_P of a matrix. */
@@ -252,7 +256,10 @@ void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const Vi
     kernel_int(k, "R", columns);
     kernel_int(k, "PARTS", parts);
     if (tiled) {
+        const bool more = down_shared(z) > SHARED_BYTES;
         set_tiled(k, n, &z->down, "BF16", true, z->top, parts, threads);
+        kernel_int(k, "LINE_MORE", more);
+        if (more) kernel_shared(k, down_lines(z));
         tile_rows(k, n, &z->down, "2");
     }
     set_resident(k, tiled, blocks, threads);
