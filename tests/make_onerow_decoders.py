@@ -193,7 +193,7 @@ class Hybrid(Decoder):
         return {"%d.conv_state" % i: (channels, r["taps"] - 1), "%d.recurrent_state" % i: (r["values"], r["key"], r["value"])}
 
     def kernel_counts(self):
-        return {"linear_step": self.layers - 1, "causal_conv": 0, "reduce": 0, "attention_one": 1}  # which counts the mask
+        return {"linear_step": self.layers - 1, "causal_conv": 0, "reduce": 0, "attention_one": 1}
 
 
 class Oracle:
