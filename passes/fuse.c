@@ -183,8 +183,6 @@ static void fuse_epilogue(Compilation *c, uint32_t index, const int *leaves, boo
 /* ---- products of one row: where a signature has a single row, one kernel can make them all, after the norm that makes the
  * row, and gate one by another */
 
-typedef struct Together { uint32_t first; } Together; /* by value: the newest run of products that read it */
-
 /* A product of its first input with constants. */
 static bool constant_product(Compilation *c, const Node *n)
 {
@@ -226,15 +224,16 @@ static uint32_t find_gate(Compilation *c, uint32_t index, uint32_t first)
     return 0;
 }
 
-static void join_products(Compilation *c, Together *runs)
+/* RUNS: by value, the first of the newest run of products that read it; 0 none. */
+static void join_products(Compilation *c, uint32_t *runs)
 {
     for (uint32_t i = 1; i <= c->graph.node_count; i++) {
         Node *n = &c->graph.nodes[i];
         if (!constant_product(c, n)) continue;
-        Together *run = &runs[n->inputs[0]];
-        n->gate = run->first ? find_gate(c, i, run->first) : 0;
-        if (!run->first || (n->epilogue && !leaves_before(c, i, n->epilogue, run->first, i, n->gate))) *run = (Together){i};
-        n->together = run->first;
+        uint32_t *first = &runs[n->inputs[0]];
+        n->gate = *first ? find_gate(c, i, *first) : 0;
+        if (!*first || (n->epilogue && !leaves_before(c, i, n->epilogue, *first, i, n->gate))) *first = i;
+        n->together = *first;
         if (n->together == i) n->gate = 0;
     }
 }
@@ -254,14 +253,14 @@ static bool needed_before(Compilation *c, uint32_t norm, uint32_t first)
     return false;
 }
 
-static void join_norm(Compilation *c, uint32_t index, const Together *runs)
+static void join_norm(Compilation *c, uint32_t index, const uint32_t *runs)
 {
     Node *n = &c->graph.nodes[index];
-    const Together *run = &runs[n->outputs[0]];
-    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_NORM_ROW) || !run->first || fuse_reads_state(c, n)) return;
+    const uint32_t first = runs[n->outputs[0]];
+    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_NORM_ROW) || !first || fuse_reads_state(c, n)) return;
     const Value *v = node_output(c, n, 0);
-    if (v->is_output || v->state || needed_before(c, index, run->first)) return;
-    n->together = run->first;
+    if (v->is_output || v->state || needed_before(c, index, first)) return;
+    n->together = first;
 }
 
 enum { MAX_BETWEEN = 8 };
@@ -291,7 +290,7 @@ static void join_head(Compilation *c, uint32_t index)
 
 static void fuse_rows(Compilation *c)
 {
-    Together *runs = NEW_ARRAY(c, Together, c->graph.value_count + 1);
+    uint32_t *runs = NEW_ARRAY(c, uint32_t, c->graph.value_count + 1);
     join_products(c, runs);
     for (uint32_t i = 1; i <= c->graph.node_count; i++) {
         join_norm(c, i, runs);

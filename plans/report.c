@@ -99,7 +99,7 @@ static void show_launch(const plan_view *v, const plan_signature_record *s, uint
     if (l->shared) (void)snprintf(grid + used, sizeof grid - used, " + %" PRIu32, l->shared);
     int length = snprintf(bytes, sizeof bytes, "%" PRIu64, l->bytes_fixed);
     if (l->bytes_row) (void)snprintf(bytes + length, sizeof bytes - (size_t)length, " + %" PRIu64 "/row", l->bytes_row);
-    fprintf(out, "  %5" PRIu32 "  %-*s  %-14s  %-22s  %s", k, width, plan_view_string(v, v->kernels[l->kernel].name), grid,
+    fprintf(out, "  %5" PRIu32 "  %-*s  %-21s  %-22s  %s", k, width, plan_view_string(v, v->kernels[l->kernel].name), grid,
             bytes, plan_view_string(v, l->label));
 }
 
@@ -126,7 +126,7 @@ static void show_launches(const plan_view *v, const plan_signature_record *s, FI
     uint32_t *order = NULL, *start = nodes_by_launch(v, s, &order);
     int width = kernel_width(v, s);
     uint32_t segment = s->segment;
-    fprintf(out, "  %5s  %-*s  %-14s  %-22s  %s\n", "#", width, "kernel", "grid x block", "bytes", "label: nodes");
+    fprintf(out, "  %5s  %-*s  %-21s  %-22s  %s\n", "#", width, "kernel", "grid x block + shared", "bytes", "label: nodes");
     for (uint32_t k = 0; k < s->launch_count; k++) {
         if (s->segment_count > 1 && v->segments[segment].launch == k) {
             fprintf(out, "  -- segment %" PRIu32 ": launches %" PRIu32 "..%" PRIu32 "\n", segment - s->segment + 1, k,

@@ -191,6 +191,26 @@ FN void gp_words2(const float *p, gp_u32 *out)
             sum[j >> 1] += (even[j] + odd[j] - taken) * GP_PASTE(SCALE_OF_, STYPE)(scales[d][j >> 1], j & 1); \
         } \
     } while (0)
+/* The slices of a row that SHARERS warps share, of which this is number MINE: those asked for at once, then the products of all. */
+#define EXPERT_FIRST(sharers, mine) \
+    do { \
+        EXPERT_BEGIN(mine); \
+        UNROLL \
+        for (int d = 0; d < DEPTH; d++) \
+            if (EXPERT_SLICES % ((sharers) * DEPTH) == 0 || (mine) + d * (sharers) < EXPERT_SLICES) EXPERT_LOAD(d, (mine) + d * (sharers), d * (sharers)); \
+    } while (0)
+#define EXPERT_PRODUCTS(sharers, mine, line_, magic_, total_) \
+    do { \
+        UNROLL_BY(1) \
+        for (int first = 0; first < EXPERT_SLICES; first += (sharers) * DEPTH) { \
+            UNROLL \
+            for (int d = 0; d < DEPTH; d++) { \
+                const int slice = first + d * (sharers) + (mine), next = slice + DEPTH * (sharers); \
+                if (EXPERT_SLICES % ((sharers) * DEPTH) == 0 || slice < EXPERT_SLICES) EXPERT_MULTIPLY(d, slice, line_, magic_, total_); \
+                if (EXPERT_SLICES > (sharers) * DEPTH && next < EXPERT_SLICES) EXPERT_LOAD(d, next, next - (mine)); \
+            } \
+        } \
+    } while (0)
 /* The lanes' parts of both rows to TO[16], by lanes with t 0. */
 #define EXPERT_SUMS(to) \
     do { \

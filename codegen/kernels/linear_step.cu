@@ -61,6 +61,12 @@
 #define EACH_MINE(j, inner) for (int j = 0, inner = LANE; j < MINE; j++, inner += 32)
 #define SHARERS (KV_HEADS / K_HEADS * GRID_X)
 #define ARRIVER (KERNEL_BLOCK - 32) /* of a warp that filters nothing */
+/* In a loop over a lane's channels J of a head that a warp holds in VALUE: the column and its element, where there is one. */
+#define HEAD_ELEMENT(value, j) \
+    const idx col = LANE + 32 * (j); \
+    const float element = value[j]; \
+    (void)element; \
+    if (HEAD % 32 != 0 && col >= HEAD) continue
 /* The head that a warp holds in VALUE, normed; by texts NAME_... (HeldRow, lower.h). Eight chains, then their sum. */
 #define NORM_HEAD(name, value, number) \
     do { \
@@ -70,10 +76,7 @@
         name##_ROW_INDEX \
         UNROLL \
         for (int j = 0; j < MINE; j++) { \
-            const idx col = LANE + 32 * j; \
-            const float element = value[j]; \
-            (void)element; \
-            if (HEAD % 32 != 0 && col >= HEAD) continue; \
+            HEAD_ELEMENT(value, j); \
             name##_COLUMN_INDEX name##_TAKE_BODY \
             const float v = (float)(name##_TAKE); \
             part = part + (name##_SQUARES ? v * v : v); \
@@ -87,10 +90,7 @@
         name##_ROW_ONCE \
         UNROLL \
         for (int j = 0; j < MINE; j++) { \
-            const idx col = LANE + 32 * j; \
-            const float element = value[j]; \
-            (void)element; \
-            if (HEAD % 32 != 0 && col >= HEAD) continue; \
+            HEAD_ELEMENT(value, j); \
             name##_COLUMN_INDEX name##_ROW_EACH \
             value[j] = (float)(name##_RESULT); \
         } \

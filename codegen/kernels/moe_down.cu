@@ -28,10 +28,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     EXPERT_TILE(DEPTH);
     ROWS_2(0, expert * OUTPUTS_2 + MIN((int)n0 + g, OUTPUTS_2 - 1));
     ROWS_2(1, expert * OUTPUTS_2 + MIN((int)n0 + g + 8, OUTPUTS_2 - 1));
-    EXPERT_BEGIN(part);
-    UNROLL
-    for (int d = 0; d < DEPTH; d++)
-        if (EXPERT_SLICES % (PARTS * DEPTH) == 0 || part + d * PARTS < EXPERT_SLICES) EXPERT_LOAD(d, part + d * PARTS, d * PARTS);
+    EXPERT_FIRST(PARTS, part);
     /* What is needed at the end, while the weights are under way. */
     float share[TOP], bias[TOP];
     UNROLL
@@ -58,15 +55,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     SYNC();
     const gp_u32 *own = line + slot * (SLOT_VECTORS * 4);
     const float *own_magic = magic + slot * (SLOT_VECTORS / 4), *own_total = total + (ZEROS ? slot * (SLOT_VECTORS / 4) : 0);
-    UNROLL_BY(1)
-    for (int first = 0; first < EXPERT_SLICES; first += PARTS * DEPTH) {
-        UNROLL
-        for (int d = 0; d < DEPTH; d++) {
-            const int slice = first + d * PARTS + part, next = slice + DEPTH * PARTS;
-            if (EXPERT_SLICES % (PARTS * DEPTH) == 0 || slice < EXPERT_SLICES) EXPERT_MULTIPLY(d, slice, own, own_magic, own_total);
-            if (EXPERT_SLICES > PARTS * DEPTH && next < EXPERT_SLICES) EXPERT_LOAD(d, next, next - part);
-        }
-    }
+    EXPERT_PRODUCTS(PARTS, part, own, own_magic, own_total);
     EXPERT_SUMS(sums + WARP * 16);
     SYNC();
     if (TID >= R || n0 + TID >= Y_D1) return;

@@ -84,10 +84,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #else
     ROWS_1(1, expert * OUTPUTS_1 + i_high);
 #endif
-    EXPERT_BEGIN(WARP);
-    UNROLL
-    for (int d = 0; d < DEPTH; d++)
-        if (EXPERT_SLICES % (WARPS * DEPTH) == 0 || WARP + d * WARPS < EXPERT_SLICES) EXPERT_LOAD(d, WARP + d * WARPS, d * WARPS);
+    EXPERT_FIRST(WARPS, WARP);
 #if AHEAD_W
     AHEAD(W2 + W2_OFF, AHEAD_W);
     AHEAD(S2 + S2_OFF, AHEAD_S);
@@ -100,15 +97,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     if (BID_X == 0 && slot == TOP - 1 && WARP == 0) STORE_CHOICE(row, chosen);
 #endif
 #if TENSOR && TILED
-    UNROLL_BY(1)
-    for (int first = 0; first < EXPERT_SLICES; first += WARPS * DEPTH) {
-        UNROLL
-        for (int d = 0; d < DEPTH; d++) {
-            const int slice = first + d * WARPS + WARP, next = slice + DEPTH * WARPS;
-            if (EXPERT_SLICES % (WARPS * DEPTH) == 0 || slice < EXPERT_SLICES) EXPERT_MULTIPLY(d, slice, line, magic, total);
-            if (EXPERT_SLICES > WARPS * DEPTH && next < EXPERT_SLICES) EXPERT_LOAD(d, next, next - WARP);
-        }
-    }
+    EXPERT_PRODUCTS(WARPS, WARP, line, magic, total);
     EXPERT_SUMS(sums + WARP * 16);
     SYNC();
     const int i = i0 + TID;

@@ -7,8 +7,9 @@
 #include <string.h>
 
 enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 24 * 1024 };
-/* Of a ring: bytes of elements from which one may be of use at all, and from which one is used, with 4 bits and with 16; warps on a multiprocessor, its shared memory (what the runtime asks the driver for, see
- * SHARED_CARVEOUT), and how much of it on its way is enough. (Figures of an H200.) */
+/* Of a ring: bytes of elements from which one may be of use at all, and from which one is used, with 4 bits and with 16; warps on a
+ * multiprocessor, its shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), and how much of it on its way is
+ * enough. (Figures of an H200.) */
 enum { RING_TRIED = 256 << 10, RING_FROM = 6 << 20, WIDE_RING_FROM = 64 << 20, RING_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
 
 typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */

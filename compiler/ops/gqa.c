@@ -434,8 +434,8 @@ bool gqa_defer(Lower *l, const Node *n)
     if (node_input(c, reader, GQ_Q_NORM) || node_input(c, reader, GQ_K_NORM) || !node_input(c, reader, GQ_KEY)) return false;
     const Value *x = node_input(c, n, 0), *scale = node_input(c, n, r.scale);
     const Dim head = lower_dim(l, z.head);
-    if (x->dtype != node_output(c, n, 0)->dtype || scale->dtype != x->dtype || !scale->is_constant || scale->rank != 1 || lower_dim(l, scale->dims[0]) != head || lower_dim(l, x->dims[x->rank - 1]) != head)
-        return false;
+    if (x->dtype != node_output(c, n, 0)->dtype || scale->dtype != x->dtype || !scale->is_constant || scale->rank != 1) return false;
+    if (lower_dim(l, scale->dims[0]) != head || lower_dim(l, x->dims[x->rank - 1]) != head) return false;
     return put_off(l, n);
 }
 
