@@ -248,7 +248,8 @@ const char *codegen_without_conditions(Compilation *c, const char *targets)
     return NULL;
 }
 
-/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a block, opted in. */
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a block, opted in. Of others, and for
+ * PTX, what all of them have. */
 static int64_t shared_of(const char *target)
 {
     static const struct { int major_minor, kilobytes; } table[] = {{80, 163}, {86, 99}, {87, 163}, {89, 99}, {90, 227}, {100, 227}, {103, 227}, {110, 227}, {120, 99}, {121, 99}};
@@ -256,7 +257,7 @@ static int64_t shared_of(const char *target)
     const int number = strncmp(target, "sm_", 3) == 0 ? atoi(target + 3) : 0;
     for (size_t i = 0; i < COUNT_OF(table); i++)
         if (table[i].major_minor == number) return (int64_t)table[i].kilobytes * 1024;
-    return 0;
+    return 99 * 1024;
 }
 
 int64_t codegen_shared_limit(Compilation *c, const char *targets)

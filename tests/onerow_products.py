@@ -53,27 +53,37 @@ def sizes(dtype):
         yield g.output(gated(g, kind, 96, 6433))
 
 
-def ring(kind, tiles, k, dtype, blocks):
+def blocks(kind, units, k, dtype, count):
     bits, block = (16, 0) if kind == "plain" else (4, int(kind.strip("nbitsz")))
-    return "gemv_ring/tiles=%s,k=%d,bits=%d,block=%d,zeros=%d,%s %d" % (tiles, k, bits, block, kind.endswith("z"), dtype, blocks)
+    return "gemv_blocks/units=%s,k=%d,bits=%d,block=%d,zeros=%d,%s %d" % (units, k, bits, block, kind.endswith("z"), dtype, count)
 
 
-def ringed(kind, k, dtype, blocks, fits):
-    g = row("ring_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": int(fits)})
-    g.tuning = ring(kind, "143x1", k, dtype, blocks)
-    yield g.output(product(g, kind, "x", k, 2250), product(g, kind, "x", k, 17))
+def resident(kind, k, dtype, count, rows):
+    """Blocks that stay, COUNT on a multiprocessor, as a tuning file asks for by the keys that gemv.c has. Matrices of whole tiles of 16 or
+    32 ROWS, or (1) with tails."""
+    for n in ((2224, 48) if rows > 1 else (2250, 17),):
+        tile = 32 if rows == 32 else 16
+        n = tuple(-(-m // tile) * tile if rows > 1 else m for m in n)
+        g = row("resident_%s_%d_%d" % (kind, k, rows), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx1x%d" % (sum(-(-m // tile) for m in n), tile), k, dtype, count)
+        yield g.output(*[product(g, kind, "x", k, m) for m in n])
 
 
-def rings(dtype):
-    """Slices through shared memory, as a tuning file asks for by the keys that gemv.c has."""
+def residents(dtype):
     for kind, k in itertools.product(("nbits32", "nbits32z", "plain"), (256, 320, 896, 1536, 5376)):
-        yield from ringed(kind, k, dtype, 1, kind != "nbits32z" or k % 256 == 0)
-    for kind, k in (("nbits64", 1152), ("nbits64z", 1536), ("nbits128", 1280), ("nbits128z", 2048), ("nbits256", 1536), ("nbits128", 640)):
-        yield from ringed(kind, k, dtype, 2, k != 640)
-    for kind in ("nbits32", "nbits32z", "plain"):
-        g = row("ring_gated_%s" % kind, dtype, 512, {"gemv": 1, "launches": 1, "shared": 1})
-        g.tuning = ring(kind, "407x2", 512, dtype, 1)
-        yield g.output(gated(g, kind, 512, 6433), product(g, kind, "x", 512, 100))
+        four = kind != "plain" and k % 256 == 128
+        yield from resident(kind, k, dtype, 1, 1)
+        yield from resident(kind, k, dtype, 1, 32 if four else 16)
+    for kind, k in (("nbits64", 1152), ("nbits64z", 1536), ("nbits128", 1280), ("nbits128z", 2048), ("nbits256", 1536), ("nbits128", 640), ("nbits64z", 640)):
+        yield from resident(kind, k, dtype, 2, 32 if k % 256 == 128 else 16)
+    for kind, k in itertools.product(("nbits32", "nbits32z", "plain"), (384, 512)):
+        tile = 32 if kind != "plain" and k == 384 else 16
+        g = row("resident_gated_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile + 96 // tile, tile), k, dtype, 1)
+        yield g.output(gated(g, kind, k, 6432), product(g, kind, "x", k, 96))
+        g = row("resident_gate_alone_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile, tile), k, dtype, 2)
+        yield g.output(gated(g, kind, k, 6432))
 
 
 def kinds_of(dtype):
@@ -197,7 +207,7 @@ def epilogues(dtype):
 def cases():
     for dtype in ("f16", "bf16"):
         yield from sizes(dtype)
-        yield from rings(dtype)
+        yield from residents(dtype)
         yield from groups(dtype)
         yield from epilogues(dtype)
     g = row("wide_type", "f32", 96, {"gemv": 0})

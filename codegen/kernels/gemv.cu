@@ -1,170 +1,208 @@
 /* gemv: one row X of K elements, alone or normalised first, times the rows of one or several matrices that lie along k.
  *
- * Work is cut into units of PARTS tiles of 16 matrix rows: PARTS 2 takes the same rows of two matrices, whose results one
- * expression joins (a gate and what it gates). A block makes units BID_X, BID_X + GRID_X ...; its KS warps share each row
- * along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A warp has DEPTH slices on their way, the first
- * ones asked for before the kernel waits for those before it: matrices and SCALE are constants. They come into registers or, with
- * RING (with 4 bits: SLICE 256, GROUP at most that, an even KG, ZERO_ROW a multiple of 4), into shared memory: what is on its way to registers is
- * waited for all at once, however old, but a ring keeps on loading.
+ * Work is cut into units, a tile of TILE_ROWS matrix rows each. PARTS 2: of each 16 rows of a tile the first eight and the last eight are of
+ * two matrices, whose results one expression joins (a gate and what it gates), or of two places in one. A block makes units BID_X,
+ * BID_X + GRID ...; its KS warps share each row along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A slice of a
+ * tile is 2 KB of the matrix, as rows of CHUNKS runs of 16 bytes; they come into shared memory, with 4 bits the scales and zeros behind
+ * them, through a ring of DEPTH places for each warp: a divisor of NS, or a multiple. The first ones are asked for before the kernel waits for
+ * those before it: matrices and SCALE are constants.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
- *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
+ *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. Rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
+ *   CHUNKS 8, 4     8: TILE_ROWS 16, SLICE 256 (4 bits) or 64 (16). 4, with 4 bits and whole slices: TILE_ROWS 32, SLICE 128
+ *   WHOLE           all matrices have whole tiles of rows; LINEAR: and there is one, or a gate with what it gates
+ *   COPIED          a word holds the scales that a lane needs of a row's slice, and one the zeros; else they come through registers, and DEPTH divides NS
  *   RESIDENT        blocks that a multiprocessor should have room for
- *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; CHUNK: tiles whose sums the block keeps
+ *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; KEPT: units whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
  *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
- *   STORE(u, r)     statements: stores what row r of unit u's tiles makes of its sums v0 and, with PARTS 2, v1
+ *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
  *   NORM            1: the row is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
  *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW
- * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a tile. Their 16-byte runs go into the products as they
- * lie: the order along k is free as long as both operands have the same. */
-#if BITS == 4
-#define RUNS (SLICE / 64) /* of 16 bytes that a lane reads of a slice: rows g, g + 8, of each 128 elements */
-#define HALVES (SLICE / 128)
-#else
-#define RUNS 4 /* rows g, g + 8, each at 8 * t and 32 elements further on */
-#endif
+ * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a product of 16. The order along k is free as long as both operands have
+ * the same, so runs go into it as they lie. With 4 bits a slice has eight blocks of 32 elements of 16 rows (CHUNKS 4: four of rows 0 to
+ * 15, then four of rows 16 to 31), each a product of its own, in which the row's column j has the elements of block j: column j alone is of
+ * use, and lane t, which has columns 2 * t and 2 * t + 1, keeps it. So the row's operand is the same for all eight. */
 #define SLICES ((K + SLICE - 1) / SLICE)
 #define PADDED (SLICES * SLICE)
 #define VECTORS (K / 8)
 #define EACH ((PADDED / 8 + KERNEL_BLOCK - 1) / KERNEL_BLOCK) /* vectors of the row that a thread prepares */
-#define ITEMS (UNITS_EACH * PARTS * NS)
-#define PAIRED (GROUP == 32 && KG % 2 == 0) /* the scales of two neighbouring groups are one aligned word */
-#define ALIGNED (GROUP == 32) /* their zeros are one byte */
-#define HELD (RING ? 1 : DEPTH) /* slices in registers */
-#define AT(d) (RING ? 0 : (d))
+#define BLOCKS (SLICE / 32)    /* of 32 elements in a slice, 4 bits */
+#define WHOLE_K (K % SLICE == 0)
+#define SCALE_OF(block) ((block) * 32 / GROUP)
+#define PAIRED (GROUP == 32 && KG % 2 == 0) /* the scales of two neighbouring blocks are one aligned word */
+#define SUM_AT(unit, warp, row) (((unit) * KS + (warp)) * TILE_ROWS + (row))
 KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 {
 #if TENSOR
     const int g = LANE >> 2, t = LANE & 3;
-    gp_u32 held[HELD][RUNS][4];
-    /* Of the tile that is being loaded: rows g and g + 8. */
-    const unsigned char *from[2] = {0, 0};
+#define CHUNK_IN(slice) (WHOLE_K || (BITS == 4 ? (slice) * BLOCKS + LANE % CHUNKS < KB : (slice) * SLICE + LANE % CHUNKS * 8 < K))
+#define SLICE_IN(i) (SLICES % KS == 0 || (i) < NS - 1 || WARP + (i) * KS < SLICES)
+    /* The runs of a slice that the lane copies: of four rows of the tile, by part and number there. */
+#define COPY_ROW(j) (LANE / CHUNKS + (j) * (32 / CHUNKS))
+#define COPY_PART(j) (PARTS == 1 ? 0 : CHUNKS == 8 ? (j) / 2 : (j) % 2)
+#define COPY_STEP(j) (PARTS == 1 ? (j) * (32 / CHUNKS) : CHUNKS == 8 ? (j) % 2 * 4 : (j) / 2 * 8)
+    const unsigned char *from[WHOLE ? PARTS : 4];
+    int fetched = BID_X; /* the unit */
+    /* The runs of eight rows that lanes read at once lie in different banks. */
+#define TURN(row) (CHUNKS == 4 ? (row) / 2 % 4 : ((row) % 2 * 4 | ((row) & 2) | (row) / 4 % 2))
+#define PLACE(row, chunk) (((row) * CHUNKS + ((chunk) ^ TURN(row))) * 4)
 #if BITS == 4
-    gp_u32 scales[HELD][2][2 - PAIRED], zeros[HELD][2][2 - ALIGNED]; /* as loaded: taking them apart here would wait for them */
-    const X_T *scales_from[2] = {0, 0};
-    const unsigned char *zeros_from[2] = {0, 0};
-#define SET_SCALES(half, row) (scales_from[half] = s + (gp_u64)(row) * KG, zeros_from[half] = ZEROS ? z + (gp_u64)(row) * ZERO_ROW : 0)
-    /* A lane has groups 2 * t and 2 * t + 1 of the slice: after the products, column j has those of group j. */
-#define GROUP_OF(slice) ((slice) * (SLICE / 32) + 2 * t)
-#define GROUPS_IN(slice) (2 * t < SLICE / 32 && (K % SLICE == 0 || GROUP_OF(slice) < KB))
-#define SCALE_OF(group) ((group) * 32 / GROUP)
-#define NEXT_OF(group) (K % SLICE == 0 || (group) + 1 < KB ? (group) + 1 : (group))
-#define LOAD_SCALES(d, slice) \
+    /* Lane t keeps columns 2 * t and 2 * t + 1: the rows and blocks of which it needs scales. */
+#define OWN_ROW(half) (PARTS == 1 ? (CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * (half) : (CHUNKS == 4 ? t / 2 * 8 : 0) + g)
+#define OWN_BLOCK (2 * t % BLOCKS) /* of the slice's */
+#define NEXT_BLOCK(block) (WHOLE_K || (block) + 1 < KB ? (block) + 1 : (block))
+#define BLOCK_IN(slice) (WHOLE_K || (slice) * BLOCKS + OWN_BLOCK < KB)
+    const X_T *scales_from[2];
+    const unsigned char *zeros_from[2];
+#if COPIED
+#define SLICE_SCALES (SLICE / GROUP) /* in a row, an even number */
+#define SLOT_WORDS (512 + 64 + (ZEROS ? TILE_ROWS : 0))
+#define ZERO_LINE(p) (PARTS == 1 || LANE / 8 % 2 == (p)) /* the lane copies zeros of a row of this part: */
+#define ZERO_STEP (PARTS == 1 ? LANE % TILE_ROWS : LANE % TILE_ROWS / 16 * 8 + LANE % 8)
+#define SET_SCALES(p) \
     do { \
-        const int group = GROUP_OF(slice), other = NEXT_OF(group), in = GROUPS_IN(slice); \
-        (void)other; \
         UNROLL \
-        for (int half = 0; half < 2; half++) { \
-            UNROLL \
-            for (int j = 0; j < 2 - PAIRED; j++) { \
-                scales[d][half][j] = 0u; \
-                if (in && PAIRED) LD_CONSTANT4(scales_from[half] + group, scales[d][half][j]); \
-                else if (in) LD_CONSTANT2(scales_from[half] + SCALE_OF(j ? other : group), scales[d][half][j]); \
-            } \
-            UNROLL \
-            for (int j = 0; j < 2 - ALIGNED; j++) { \
-                zeros[d][half][j] = 0u; \
-                if (in && ZEROS) LD_CONSTANT1(zeros_from[half] + SCALE_OF(j ? other : group) / 2, zeros[d][half][j]); \
-            } \
-        } \
+        for (int half = PARTS == 1 ? 0 : (p); half < (PARTS == 1 ? 2 : (p) + 1); half++) \
+            scales_from[half] = s + (gp_u64)(gp_u32)MIN(n + OWN_ROW(half), last) * KG + (WARP * SLICE_SCALES + SCALE_OF(OWN_BLOCK) / 2 * 2); \
+        if (ZEROS && ZERO_LINE(p)) zeros_from[0] = z + (gp_u64)(gp_u32)MIN(n + ZERO_STEP, last) * ZERO_ROW; \
     } while (0)
-#define RUN_AT(slice, h) (((slice) * (SLICE / 32) + (h) * 4 + t) * 16)
-#define RUN_IN(slice, h) (K % SLICE == 0 || (slice) * (SLICE / 32) + (h) * 4 + t < KB)
-#define ROW_AT(row) ((gp_u64)(row) * ROW_BYTES)
-#else
-#define SET_SCALES(half, row) (void)0
-#define LOAD_SCALES(d, slice) (void)0
-#define RUN_AT(slice, h) (((slice) * SLICE + (h) * 32 + 8 * t) * 2)
-#define RUN_IN(slice, h) (K % SLICE == 0 || (slice) * SLICE + (h) * 32 + 8 * t < K)
-#define ROW_AT(row) ((gp_u64)(row) * (STRIDE * 2))
-#endif
-#if RING
-    /* What a lane copies it reads back itself: runs, and the word with its scale or two; the zeros of a row are in one word for its
-     * four lanes. */
-#define RUN_WORDS (RUNS * 128)
-#define SLOT_WORDS (RUN_WORDS + (BITS == 4 ? 64 + (ZEROS ? 16 : 0) : 0))
-#if BITS == 4
-#define FETCH_SCALES(slot, slice) \
+#define NEXT_SCALES \
     do { \
+        UNROLL \
+        for (int half = 0; half < 2; half++) scales_from[half] += (idx)GRID * (TILE_ROWS / PARTS) * KG; \
+        if (ZEROS) zeros_from[0] += (idx)GRID * (TILE_ROWS / PARTS) * ZERO_ROW; \
+    } while (0)
+#define ZERO_WORD(slice) ((slice) * SLICE_SCALES / 8 * 4)
+#define FETCH_SCALES(slot, place, i) \
+    do { \
+        const int slice = WARP + (i) * KS; \
         UNROLL \
         for (int half = 0; half < 2; half++) \
-            COPY4((slot) + RUN_WORDS + half * 32 + LANE, scales_from[half] + SCALE_OF(GROUP_OF(slice)) / 2 * 2, K % SLICE == 0 || GROUP_OF(slice) < KB); \
-        if (ZEROS && t < 2) COPY4((slot) + RUN_WORDS + 64 + t * 8 + g, (t ? zeros_from[1] : zeros_from[0]) + SCALE_OF((slice) * (SLICE / 32)) / 8 * 4, 1); \
+            COPY4((slot) + 512 + half * 32 + LANE, scales_from[half] + (i) * (KS * SLICE_SCALES), in && BLOCK_IN(slice)); \
+        if (ZEROS && LANE < TILE_ROWS) COPY4((slot) + 576 + LANE, zeros_from[0] + ZERO_WORD(slice), in); \
     } while (0)
-#define TAKE_SCALES(slot, slice) \
+#define TAKE_SCALES(slot, place, slice) \
     do { \
-        const int group = GROUP_OF(slice); \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
-            const gp_u32 word = (slot)[RUN_WORDS + half * 32 + LANE]; \
+            const gp_u32 word = (slot)[512 + half * 32 + LANE]; \
+            const gp_u32 points = ZEROS ? (slot)[576 + (CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * half] >> ((slice) * SLICE_SCALES + SCALE_OF(OWN_BLOCK)) % 8 * 4 : 0u; \
             UNROLL \
-            for (int j = 0; j < 2 - PAIRED; j++) scales[0][half][j] = PAIRED ? word : word >> (SCALE_OF(group + j) % 2 * 16); \
-            UNROLL \
-            for (int j = 0; j < 2 - ALIGNED && ZEROS; j++) zeros[0][half][j] = (slot)[RUN_WORDS + 64 + half * 8 + g] >> (SCALE_OF(group + j) / 2 % 4 * 8); \
+            for (int j = 0; j < 2; j++) { \
+                scale[half][j] = (gp_u16)(PAIRED ? word >> 16 * j : word >> SCALE_OF(OWN_BLOCK + j) % 2 * 16); \
+                zero[half][j] = points >> (GROUP == 32 ? 4 * j : 0) & 15u; \
+            } \
         } \
     } while (0)
 #else
-#define FETCH_SCALES(slot, slice) ((void)0)
-#define TAKE_SCALES(slot, slice) ((void)0)
-#endif
-    SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
-    gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS);
-#define FETCH(d, slice) \
-    do { \
-        gp_u32 *const slot = slots + (d) * SLOT_WORDS; \
-        UNROLL \
-        for (int run = 0; run < RUNS; run++) \
-            COPY16(slot + run * 128 + LANE * 4, from[run & 1] + RUN_AT(slice, run >> 1), RUN_IN(slice, run >> 1)); \
-        FETCH_SCALES(slot, slice); \
-    } while (0)
-#define ARRIVED(d, slice) \
-    do { \
-        const gp_u32 *const slot = slots + (d) * SLOT_WORDS; \
-        COPY_WAIT(DEPTH - 1); \
-        if (ZEROS) SYNC_WARP(); \
-        UNROLL \
-        for (int run = 0; run < RUNS; run++) LD_RUN(slot + run * 128 + LANE * 4, held[0][run]); \
-        TAKE_SCALES(slot, slice); \
-        if (ZEROS) SYNC_WARP(); \
-    } while (0)
-#else
-#define FETCH(d, slice) \
+#define SLOT_WORDS 512
+#define NEXT_SCALES \
     do { \
         UNROLL \
-        for (int run = 0; run < RUNS; run++) { \
-            if (RUN_IN(slice, run >> 1)) LD_CONSTANT(from[run & 1] + RUN_AT(slice, run >> 1), held[d][run]); \
-            else held[d][run][0] = held[d][run][1] = held[d][run][2] = held[d][run][3] = 0u; \
+        for (int half = 0; half < 2; half++) { \
+            scales_from[half] += (idx)GRID * (TILE_ROWS / PARTS) * KG; \
+            if (ZEROS) zeros_from[half] += (idx)GRID * (TILE_ROWS / PARTS) * ZERO_ROW; \
         } \
-        LOAD_SCALES(d, slice); \
     } while (0)
-#define ARRIVED(d, slice) ((void)0)
-#endif
-    /* With 4 bits in registers without a branch where the work divides evenly; behind the last unit that one is read again. (Measured: so it is
-     * faster, and not with 16.) The next slice of the warp's sequence into place d of what it holds; the three variables count. */
-    int load_unit = BID_X, load_part = 0, load_slice = 0;
-#define LOAD(d) \
+    gp_u32 scales[DEPTH][2][2], zeros[DEPTH][2][2]; /* as loaded: taking them apart here would wait for them */
+#define SET_SCALES(p) \
     do { \
-        const int slice = WARP + load_slice * KS; \
-        if (load_slice == 0 && ((BITS == 4 && !RING) || load_unit < UNITS)) { \
-            const int u = MIN(load_unit, UNITS - 1); \
+        UNROLL \
+        for (int half = PARTS == 1 ? 0 : (p); half < (PARTS == 1 ? 2 : (p) + 1); half++) { \
+            const gp_u32 row = (gp_u32)MIN(n + OWN_ROW(half), last); \
+            scales_from[half] = s + (gp_u64)row * KG; \
+            zeros_from[half] = ZEROS ? z + (gp_u64)row * ZERO_ROW : 0; \
+        } \
+    } while (0)
+#define FETCH_SCALES(slot, place, i) \
+    do { \
+        const int slice = WARP + (i) * KS, block = slice * BLOCKS + OWN_BLOCK; \
+        UNROLL \
+        for (int half = 0; half < 2; half++) { \
+            UNROLL \
+            for (int j = 0; j < 2; j++) { \
+                const int at = SCALE_OF(j ? NEXT_BLOCK(block) : block); \
+                scales[place][half][j] = zeros[place][half][j] = 0u; \
+                if (in && BLOCK_IN(slice)) LD_CONSTANT2(scales_from[half] + at, scales[place][half][j]); \
+                if (in && BLOCK_IN(slice) && ZEROS) LD_CONSTANT1(zeros_from[half] + at / 2, zeros[place][half][j]); \
+            } \
+        } \
+    } while (0)
+#define TAKE_SCALES(slot, place, slice) \
+    do { \
+        const int block = (slice) * BLOCKS + OWN_BLOCK; \
+        UNROLL \
+        for (int half = 0; half < 2; half++) { \
+            UNROLL \
+            for (int j = 0; j < 2; j++) { \
+                scale[half][j] = (gp_u16)scales[place][half][j]; \
+                zero[half][j] = zeros[place][half][j] >> SCALE_OF(j ? NEXT_BLOCK(block) : block) % 2 * 4 & 15u; \
+            } \
+        } \
+    } while (0)
+#endif
+#else
+#define SET_SCALES(p) ((void)0)
+#define NEXT_SCALES ((void)0)
+#define SLOT_WORDS 512
+#define FETCH_SCALES(slot, place, i) ((void)0)
+#endif
+    /* The pointers to the unit that is fetched next; behind the last one nothing is read. */
+#define BEGIN_UNIT \
+    do { \
+        UNROLL \
+        for (int p = 0; p < PARTS; p++) { \
             const unsigned char *w; \
             int n, last; \
             TILE_DECLARE \
-            TILE(u, load_part) \
-            const gp_u32 row = (gp_u32)MIN(n + g, last), row8 = (gp_u32)MIN(n + g + 8, last); \
-            from[0] = w + ROW_AT(row), from[1] = w + ROW_AT(row8); \
-            SET_SCALES(0, row), SET_SCALES(1, row8); \
+            TILE(MIN(fetched, UNITS - 1), p) \
+            if (WHOLE) from[p] = w + (gp_u64)(gp_u32)(n + LANE / CHUNKS) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
+            UNROLL \
+            for (int j = 0; j < 4 && !WHOLE; j++) \
+                if (COPY_PART(j) == p) \
+                    from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + COPY_STEP(j), last) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
+            SET_SCALES(p); \
         } \
-        if (((BITS == 4 && !RING) || load_unit < UNITS) && (SLICES % KS == 0 || slice < SLICES)) FETCH(d, slice); \
-        if (++load_slice == NS) { \
-            load_slice = 0; \
-            if (++load_part == PARTS) load_part = 0, load_unit += GRID_X; \
-        } \
-        if (RING) COPY_END(); \
     } while (0)
+#if LINEAR
+#define NEXT_UNIT \
+    do { \
+        UNROLL \
+        for (int p = 0; p < PARTS; p++) from[p] += (idx)GRID * (TILE_ROWS / PARTS) * ROW_BYTES; \
+        NEXT_SCALES; \
+        fetched += GRID; \
+    } while (0)
+#else
+#define NEXT_UNIT \
+    do { \
+        fetched += GRID; \
+        BEGIN_UNIT; \
+    } while (0)
+#endif
+    /* The warp's slice i of it into a place of the ring. */
+#define FETCH(place, i) \
+    do { \
+        gp_u32 *const slot = slots + (place) * SLOT_WORDS; \
+        const int in = fetched < UNITS && SLICE_IN(i), here = in && CHUNK_IN(WARP + (i) * KS); \
+        UNROLL \
+        for (int j = 0; j < 4; j++) \
+            COPY16(copied[j] + (place) * SLOT_WORDS, from[WHOLE ? COPY_PART(j) : j] + ((i) * KS * CHUNKS * 16 + (WHOLE ? COPY_STEP(j) * ROW_BYTES : 0)), here); \
+        FETCH_SCALES(slot, place, i); \
+    } while (0)
+    SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
+    gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[4], *runs[CHUNKS];
     UNROLL
-    for (int d = 0; d < DEPTH; d++) LOAD(d);
+    for (int j = 0; j < 4; j++) copied[j] = slots + PLACE(COPY_ROW(j), LANE % CHUNKS);
+    UNROLL
+    for (int j = 0; j < CHUNKS; j++) runs[j] = slots + PLACE(g, j) + t;
+    BEGIN_UNIT;
+    UNROLL
+    for (int p = 0; p < DEPTH; p++) {
+        FETCH(p, p % NS);
+        COPY_END();
+        if ((p + 1) % NS == 0) NEXT_UNIT;
+    }
 #endif
 #if NORM /* constants too */
     float scale[EACH][8];
@@ -173,11 +211,11 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         if (TID + e * KERNEL_BLOCK < VECTORS) GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)(TID + e * KERNEL_BLOCK) * 8, scale[e]);
 #endif
     EXTENTS
-    SHARED(gp_u32, line, PADDED / 2 + 16); /* the row; behind it zeros */
-    SHARED(float, sums, CHUNK * KS * 16);
+    SHARED(gp_u32, line, PADDED / 2); /* the row */
+    SHARED(float, sums, KEPT * KS * TILE_ROWS);
 #if BITS == 4
-    SHARED(float, magic, PADDED / 32); /* by group of 32: the sum of the row's elements times what the products add to weights */
-    SHARED(float, total, ZEROS ? PADDED / 32 : 1);
+    SHARED(float, magic, PADDED / 32); /* by block of 32: what takes off its sum what the products add to weights */
+    SHARED(float, total, ZEROS ? PADDED / 32 : 1); /* less the sum of the row's elements */
 #endif
 
     /* ---- the row */
@@ -260,155 +298,145 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         low += SHUFFLE_F(low, LANE ^ 2);
         high += SHUFFLE_F(high, LANE ^ 2);
         if (v < PADDED / 8 && (LANE & 3) == 0) {
-            magic[v / 4] = FMAF(GP_PASTE(NIBBLE_LOW_, TYPE), low, GP_PASTE(NIBBLE_HIGH_, TYPE) * high) + (ZEROS ? 0.0f : 8.0f * (low + high));
-            if (ZEROS) total[v / 4] = low + high;
+            magic[v / 4] = -FMAF(GP_PASTE(NIBBLE_LOW_, TYPE), low, GP_PASTE(NIBBLE_HIGH_, TYPE) * high) - (ZEROS ? 0.0f : 8.0f * (low + high));
+            if (ZEROS) total[v / 4] = -(low + high);
         }
 #endif
     }
-    if (TID < 16) line[PADDED / 2 + TID] = 0u;
     SYNC();
 
     /* ---- the products */
-    int unit = BID_X, kept = 0; /* tiles in `sums` */
+    int unit = BID_X, kept = 0; /* units in `sums` */
+    /* Row r of a unit's parts: where its sums are; with two parts the second one's are eight further on. */
+#define SUM_ROW(r) (PARTS == 1 ? (r) : (r) / 8 * 16 + (r) % 8)
 #define FINISH \
     SYNC(); \
-    for (int e = TID; e < kept / PARTS * 16; e += KERNEL_BLOCK) { \
-        const int u = unit - (kept / PARTS - 1 - e / 16) * GRID_X, r = e % 16; \
+    for (int e = TID; e < kept * (TILE_ROWS / PARTS); e += KERNEL_BLOCK) { \
+        const int made = e / (TILE_ROWS / PARTS), u = unit - (kept - 1 - made) * GRID, r = e % (TILE_ROWS / PARTS); \
         float v0 = 0.0f, v1 = 0.0f; \
         UNROLL \
         for (int other = 0; other < KS; other++) { \
-            v0 += sums[(e / 16 * PARTS * KS + other) * 16 + r]; \
-            if (PARTS == 2) v1 += sums[((e / 16 * PARTS + 1) * KS + other) * 16 + r]; \
+            v0 += sums[SUM_AT(made, other, SUM_ROW(r))]; \
+            if (PARTS == 2) v1 += sums[SUM_AT(made, other, SUM_ROW(r) + 8)]; \
         } \
         (void)v1; \
         STORE(u, r) \
     }
 #if TENSOR
-    int part = 0, slice_of = 0;
-    float sum0 = 0.0f, sum8 = 0.0f; /* rows g and g + 8 */
+    int turn = 0; /* of the ring, where it holds several units */
     UNROLL_BY(1)
-    for (int item = 0; item < ITEMS && unit < UNITS; item += DEPTH) {
-        UNROLL_BY((RING ? 1 : DEPTH))
-        for (int d = 0; d < DEPTH; d++) {
-            const int slice = WARP + slice_of * KS;
-            ARRIVED(d, slice);
-            if (unit < UNITS && slice < SLICES) {
-                float even[4] = {0.0f, 0.0f, 0.0f, 0.0f}, odd[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (; unit < UNITS; unit += GRID) {
+        float sum[2] = {0.0f, 0.0f}; /* of the lane's two rows */
+        UNROLL
+        for (int i = 0; i < NS; i++) {
+            const int slice = WARP + i * KS, place = DEPTH > NS ? turn + i : i % DEPTH;
+            const gp_u32 *const slot = slots + place * SLOT_WORDS;
+            COPY_WAIT(DEPTH - 1);
+            SYNC_WARP();
+            if (SLICE_IN(i)) {
+                gp_u32 b[4];
 #if BITS == 4
+                gp_u32 zero[2][2];
+                gp_u16 scale[2][2];
+                float start[4];
+                TAKE_SCALES(slot, place, slice);
+                LD_RUN(line + slice * (SLICE / 2) + LANE % (SLICE / 8) * 4, b);
                 UNROLL
-                for (int h = 0; h < HALVES; h++) {
-                    const gp_u32 *share = line + (g == t + 4 * h ? (slice * (SLICE / 32) + h * 4 + t) * 16 : PADDED / 2);
-                    UNROLL
-                    for (int i = 0; i < 4; i++) {
-                        gp_u32 a[8], b[4];
-                        LD_RUN(share + 4 * i, b);
-                        GP_PASTE(NIBBLES_, TYPE)(held[AT(d)][2 * h][i], a[0], a[2], a[4], a[6]);
-                        GP_PASTE(NIBBLES_, TYPE)(held[AT(d)][2 * h + 1][i], a[1], a[3], a[5], a[7]);
-                        GP_PASTE(MMA_, TYPE)(even, a, b);
-                        GP_PASTE(MMA_, TYPE)(odd, a + 4, b + 2);
+                for (int j = 0; j < 4; j++) { /* row half, column */
+                    const int block = slice * BLOCKS + OWN_BLOCK + j % 2;
+                    start[j] = ZEROS ? FMAF((float)zero[j / 2][j % 2], total[block], magic[block]) : magic[block];
+                }
+                UNROLL
+                for (int block = 0; block < 8; block++) {
+                    const gp_u32 *const run = runs[block % CHUNKS] + (place * SLOT_WORDS + block / CHUNKS * 16 * CHUNKS * 4);
+                    gp_u32 a[8];
+                    float product[4];
+                    GP_PASTE(NIBBLES_, TYPE)(run[0], a[0], a[2], a[4], a[6]);
+                    GP_PASTE(NIBBLES_, TYPE)(run[8 * CHUNKS * 4], a[1], a[3], a[5], a[7]);
+                    GP_PASTE(MMA_FROM_, TYPE)(product, a, b, start);
+                    GP_PASTE(MMA_, TYPE)(product, a + 4, b + 2);
+                    if (t == block / 2) {
+                        sum[0] = FMAF(product[block % 2], GP_PASTE(GP_OF_, TYPE)(scale[0][block % 2]), sum[0]);
+                        sum[1] = FMAF(product[2 + block % 2], GP_PASTE(GP_OF_, TYPE)(scale[1][block % 2]), sum[1]);
                     }
                 }
-                const int group = GROUP_OF(slice), at = MIN(group, PADDED / 32 - 2);
-                (void)group;
-                UNROLL
-                for (int j = 0; j < 4; j++) { /* row half, group */
-                    const int half = j >> 1, next = j & 1;
-                    float taken = magic[at + next];
-#if ZEROS && ALIGNED
-                    taken = FMAF((float)(zeros[AT(d)][half][0] >> (4 * next) & 15u), total[at + next], taken);
-#elif ZEROS
-                    const int place = SCALE_OF(next ? NEXT_OF(group) : group) % 2 * 4;
-                    taken = FMAF((float)(zeros[AT(d)][half][next] >> place & 15u), total[at + next], taken);
-#endif
-                    const gp_u32 scale = PAIRED ? scales[AT(d)][half][0] >> (16 * next) : scales[AT(d)][half][(1 - PAIRED) * next];
-                    const float product = (even[j] + odd[j] - taken) * GP_PASTE(GP_OF_, TYPE)((gp_u16)(scale & 0xffffu));
-                    if (half) sum8 += product;
-                    else sum0 += product;
-                }
 #else
+                float even[4] = {0.0f, 0.0f, 0.0f, 0.0f}, odd[4] = {0.0f, 0.0f, 0.0f, 0.0f};
                 UNROLL
                 for (int h = 0; h < 2; h++) {
-                    gp_u32 b[4];
+                    gp_u32 low[4], high[4];
                     LD_RUN(line + (slice * SLICE + h * 32 + 8 * t) / 2, b);
-                    const gp_u32 *low = held[AT(d)][2 * h], *high = held[AT(d)][2 * h + 1];
+                    LD_RUN(slot + PLACE(g, h * 4 + t), low);
+                    LD_RUN(slot + PLACE(g + 8, h * 4 + t), high);
                     const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
                     GP_PASTE(MMA_, TYPE)(even, first, b);
                     GP_PASTE(MMA_, TYPE)(odd, second, b + 2);
                 }
-                sum0 += even[0] + odd[0];
-                sum8 += even[2] + odd[2];
+                sum[0] += even[0] + odd[0];
+                sum[1] += even[2] + odd[2];
 #endif
             }
-#if ITEMS > DEPTH
-            LOAD(d);
-#elif RING
-            COPY_END(); /* ARRIVED counts groups */
+#if UNITS_EACH * NS > DEPTH
+            SYNC_WARP();
+            FETCH(place, (i + DEPTH) % NS);
+            if ((i + DEPTH + 1) % NS == 0) NEXT_UNIT;
 #endif
-            if (++slice_of == NS && unit < UNITS) {
-                slice_of = 0;
-#if BITS == 4 /* each lane has its groups' part */
-                sum0 += SHUFFLE_F(sum0, LANE ^ 1);
-                sum8 += SHUFFLE_F(sum8, LANE ^ 1);
-#if HALVES > 1
-                sum0 += SHUFFLE_F(sum0, LANE ^ 2);
-                sum8 += SHUFFLE_F(sum8, LANE ^ 2);
-#endif
-#endif
-                if (t == 0) {
-                    sums[(kept * KS + WARP) * 16 + g] = sum0;
-                    sums[(kept * KS + WARP) * 16 + g + 8] = sum8;
-                }
-                sum0 = sum8 = 0.0f;
-                kept++;
-                if (++part == PARTS) {
-                    part = 0;
-#if CHUNK < UNITS_EACH * PARTS
-                    if (kept == CHUNK) {
-                        FINISH
-                        kept = 0;
-                        SYNC();
-                    }
-#endif
-                    unit += GRID_X;
-                }
-            }
+            COPY_END(); /* COPY_WAIT counts groups */
         }
+#if BITS == 4 /* each lane has its blocks' part */
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            sum[half] += SHUFFLE_F(sum[half], LANE ^ 1);
+            if (CHUNKS == 8) sum[half] += SHUFFLE_F(sum[half], LANE ^ 2);
+        }
+#endif
+        if (t == 0 || (CHUNKS == 4 && t == 2)) {
+            sums[SUM_AT(kept, WARP, g + 8 * t)] = sum[0];
+            sums[SUM_AT(kept, WARP, g + 8 * t + 8)] = sum[1];
+        }
+        kept++;
+        if (DEPTH > NS) turn = turn == DEPTH - NS ? 0 : turn + NS;
+#if KEPT < UNITS_EACH
+        if (kept == KEPT) {
+            FINISH
+            kept = 0;
+            SYNC();
+        }
+#endif
     }
-    unit -= GRID_X; /* the last one made */
+    unit -= GRID; /* the last one made */
     if (kept == 0) return;
     FINISH
 #else
     /* A thread takes every KS-th run of 32 elements of one row of the tile. */
-    for (; unit < UNITS; unit += GRID_X) {
-        for (int part = 0; part < PARTS; part++) {
-            const unsigned char *w;
-            int n, last;
-            TILE_DECLARE
-            TILE(unit, part)
-            const int r = TID % 16, first = TID / 16; /* half of the threads have work here */
-            const idx row = MIN(n + r, last);
-            gp_acc sum = gp_acc_zero();
-            for (int run = first; first < KS && run < (K + 31) / 32; run += KS) {
-                float a[32], b[32];
+    for (; unit < UNITS; unit += GRID) {
+        const int r = TID % TILE_ROWS, first = TID / TILE_ROWS; /* not all threads have work here */
+        const unsigned char *w;
+        int n, last;
+        TILE_DECLARE
+        TILE(unit, PARTS == 1 ? 0 : r / 8 % 2)
+        const idx row = MIN(n + (PARTS == 1 ? r : r / 16 * 8 + r % 8), last);
+        gp_acc sum = gp_acc_zero();
+        for (int run = first; first < KS && run < (K + 31) / 32; run += KS) {
+            float a[32], b[32];
 #if BITS == 4
-                const int group = run * 32 / GROUP;
-                const float zero = ZEROS ? (float)(z[row * ZERO_ROW + group / 2] >> (group % 2 * 4) & 15) : 8.0f;
-                gp_unpack(w + row * ROW_BYTES + run * 16, 4, 32, zero, b);
-                for (int j = 0; j < 32; j += 8) GP_PASTE(LDV_, TYPE)(line, run * 32 + j, a + j);
-                sum = gp_acc_scaled(sum, gp_mac(gp_acc_zero(), b, a, 32), GP_PASTE(LD_, TYPE)(s, row * KG + group));
+            const int group = run * 32 / GROUP;
+            const float zero = ZEROS ? (float)(z[row * ZERO_ROW + group / 2] >> (group % 2 * 4) & 15) : 8.0f;
+            gp_unpack(w + row * ROW_BYTES + run * 16, 4, 32, zero, b);
+            for (int j = 0; j < 32; j += 8) GP_PASTE(LDV_, TYPE)(line, run * 32 + j, a + j);
+            sum = gp_acc_scaled(sum, gp_mac(gp_acc_zero(), b, a, 32), GP_PASTE(LD_, TYPE)(s, row * KG + group));
 #else
-                const int count = MIN(K - run * 32, 32);
-                for (int j = 0; j < count; j += 8) {
-                    GP_PASTE(LDV_, TYPE)(line, run * 32 + j, a + j);
-                    GP_PASTE(LDV_, TYPE)((const gp_u16 *)w + row * STRIDE, run * 32 + j, b + j);
-                }
-                sum = gp_mac(sum, b, a, count);
-#endif
+            const int count = MIN(K - run * 32, 32);
+            for (int j = 0; j < count; j += 8) {
+                GP_PASTE(LDV_, TYPE)(line, run * 32 + j, a + j);
+                GP_PASTE(LDV_, TYPE)((const gp_u16 *)w, row * (ROW_BYTES / 2) + run * 32 + j, b + j);
             }
-            if (first < KS) sums[(kept * KS + first) * 16 + r] = gp_acc_total(sum);
-            kept++;
+            sum = gp_mac(sum, b, a, count);
+#endif
         }
-        if (kept == CHUNK || unit + GRID_X >= UNITS) {
+        if (first < KS) sums[SUM_AT(kept, first, r)] = gp_acc_total(sum);
+        kept++;
+        if (kept == KEPT || unit + GRID >= UNITS) {
             FINISH
             kept = 0;
             SYNC();

@@ -39,12 +39,11 @@ typedef unsigned long long gp_u64;
 /* One array more, once in a kernel: its launch says the size (kernel_shared), so that a block may have more than 48 KB. */
 #define SHARED_MORE(type, name, count) extern __shared__ __align__(16) type name[]
 #define SYNC() __syncthreads()
-/* Code for sm_90 and later waits for the kernels before it, then lets those after it be put in place: so one is ahead, not many,
- * which would take the room of the blocks that are still to come. Until it has waited,
+/* Code for sm_90 and later lets the kernels after it be put in place, then waits for those before it. Until it has waited,
  * a kernel touches nothing but constants, and what only the end of a step writes; all blocks of all kernels wait, so that a kernel's
  * end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
 #if __CUDA_ARCH__ >= 900
-#define GP_WAIT asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#define GP_WAIT asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #else
 #define GP_WAIT
 #endif
@@ -120,17 +119,18 @@ FN int gp_warp_max_first(gp_u32 v)
 }
 /* MINE: 1 in the first lane whose v, an unsigned int, is the largest, 0 in the others. */
 #define WARP_MAX_FIRST(mine, v) ((mine) = gp_warp_max_first(v))
-/* Products of matrices in registers (mma.m16n8k16, sm_80 and later): d[4] += a[4] x b[2], d in floats, the others in pairs of
+/* Products of matrices in registers (mma.m16n8k16, sm_80 and later): d[4] += a[4] x b[2] (MMA_FROM: = c[4] + that), d in floats, the others in pairs of
  * halves. Lane 4 * g + t has rows g and g + 8, columns 2 * t and 2 * t + 1 of d (d[0], d[1]; d[2], d[3]); of a, rows g, g + 8,
  * g, g + 8 at k = 2 * t, the last two 8 further on; of b, column g at k = 2 * t, and 8 further on. */
 #if __CUDA_ARCH__ >= 800
 #define TENSOR 1
-#define GP_MMA(type, d, a, b) \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-                 : "+f"((d)[0]), "+f"((d)[1]), "+f"((d)[2]), "+f"((d)[3]) \
-                 : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
-#define MMA_F16(d, a, b) GP_MMA("f16", d, a, b)
-#define MMA_BF16(d, a, b) GP_MMA("bf16", d, a, b)
+#define GP_MMA(type, d, a, b, c) \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" \
+                 : "=f"((d)[0]), "=f"((d)[1]), "=f"((d)[2]), "=f"((d)[3]) \
+                 : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]), \
+                   "f"((c)[0]), "f"((c)[1]), "f"((c)[2]), "f"((c)[3]))
+#define MMA_FROM_F16(d, a, b, c) GP_MMA("f16", d, a, b, c)
+#define MMA_FROM_BF16(d, a, b, c) GP_MMA("bf16", d, a, b, c)
 #else
 #define TENSOR 0
 #endif
@@ -228,7 +228,7 @@ __attribute__((visibility("default"))) const plan_host_services *plan_host;
 /* Only under --emulate-gpu: slow, so that tests can run what is written for tensor cores. */
 #ifdef GP_EMULATE
 #define TENSOR 1
-#define GP_MMA(from, d, a, b) \
+#define GP_MMA(from, d, a, b, c) \
     do { \
         static _Thread_local gp_u32 gp_a[32][32][4], gp_b[32][32][2]; \
         for (int gp_j = 0; gp_j < 4; gp_j++) gp_a[WARP][LANE][gp_j] = (a)[gp_j]; \
@@ -236,18 +236,20 @@ __attribute__((visibility("default"))) const plan_host_services *plan_host;
         GP_FENCE(); \
         plan_host->warp_sum(0.0f); \
         GP_FENCE(); \
-        for (int gp_j = 0; gp_j < 4; gp_j++) \
+        for (int gp_j = 0; gp_j < 4; gp_j++) { \
+            (d)[gp_j] = (c)[gp_j]; \
             for (int gp_k = 0; gp_k < 16; gp_k++) { \
                 const gp_u32 gp_x = gp_a[WARP][LANE / 4 * 4 + gp_k % 8 / 2][gp_j / 2 + gp_k / 8 * 2] >> gp_k % 2 * 16; \
                 const gp_u32 gp_y = gp_b[WARP][(LANE % 4 * 2 + gp_j % 2) * 4 + gp_k % 8 / 2][gp_k / 8] >> gp_k % 2 * 16; \
                 (d)[gp_j] += from((gp_u16)gp_x) * from((gp_u16)gp_y); \
             } \
+        } \
         GP_FENCE(); \
         plan_host->warp_sum(0.0f); \
         GP_FENCE(); \
     } while (0)
-#define MMA_F16(d, a, b) GP_MMA(gp_from_f16, d, a, b)
-#define MMA_BF16(d, a, b) GP_MMA(gp_from_bf16, d, a, b)
+#define MMA_FROM_F16(d, a, b, c) GP_MMA(gp_from_f16, d, a, b, c)
+#define MMA_FROM_BF16(d, a, b, c) GP_MMA(gp_from_bf16, d, a, b, c)
 #else
 #define TENSOR 0
 #endif
@@ -312,6 +314,8 @@ FN gp_u16 gp_to_f16(float v)
 #endif
 
 /* ---- both */
+#define MMA_F16(d, a, b) MMA_FROM_F16(d, a, b, d)
+#define MMA_BF16(d, a, b) MMA_FROM_BF16(d, a, b, d)
 #define LANE (TID & 31)
 #define WARP (TID >> 5)
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -6,11 +6,10 @@
 
 #include <string.h>
 
-enum { MAX_TOGETHER = 6, TILE_ROWS = 16, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 24 * 1024 };
-/* Of a ring: bytes of elements from which one may be of use at all, and from which one is used, with 4 bits and with 16; warps on a
- * multiprocessor, its shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), and how much of it on its way is
- * enough. (Figures of an H200.) */
-enum { RING_TRIED = 256 << 10, RING_FROM = 6 << 20, WIDE_RING_FROM = 64 << 20, RING_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
+enum { MAX_TOGETHER = 6, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024, TILE_BYTES = 2048 };
+/* Warps that a multiprocessor should have, its shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), how much of
+ * that on its way is enough, and how many multiprocessors there are. (Figures of an H200.) */
+enum { MOST_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024, MULTIPROCESSORS = 132 };
 
 typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
 
@@ -22,6 +21,8 @@ typedef struct Gemv {
     const Node *norm;           /* NULL: none */
     NormRow row;
     DType type;
+    int parts;                  /* of a tile: 2 when one of the members gates another */
+    int tile_rows, rows;        /* 16, or 32 with half the columns; of a part */
 } Gemv;
 
 static bool one_row(Lower *l, const Value *v)
@@ -201,13 +202,13 @@ static void set_operands(Gemv *g, Kernel *k, int i)
     if (!g->paired[i]) kernel_out(k, name_of(g, "Y", i), lower_output(g->l, own->node, 0));
 }
 
-/* The units of member I, of PARTS tiles: from UNIT on, less which its own begin. */
-static void add_units(Gemv *g, Kernel *k, int i, int parts, const char *unit, Text *tile, Text *store)
+/* The units of member I: from UNIT on, less which its own begin. */
+static void add_units(Gemv *g, Kernel *k, int i, const char *unit, Text *tile, Text *store)
 {
     Compilation *c = g->l->c;
     const Member *own = &g->members[i];
     if (own->gate >= 0) {
-        const char *row = arena_text(&c->arena, "(int)(%s) * 16", unit);
+        const char *row = arena_text(&c->arena, "(int)(%s) * %d", unit, g->rows);
         text_add(tile, "if ((p) == 0) { ");
         add_tile(g, tile, own->gate, row);
         text_add(tile, "} else { ");
@@ -217,15 +218,15 @@ static void add_units(Gemv *g, Kernel *k, int i, int parts, const char *unit, Te
         add_store(g, k, store, i, "v1");
         return;
     }
-    add_tile(g, tile, i, arena_text(&c->arena, "((int)(%s) * %d + (p)) * 16", unit, parts));
-    text_add(store, "for (int half = 0; half < %d; half++) { const float v = half ? v1 : v0; ", parts);
-    text_add(store, "const idx n = ((idx)(%s) * %d + half) * 16 + (r), m = 0; (void)m; ", unit, parts);
+    add_tile(g, tile, i, arena_text(&c->arena, "((int)(%s) * %d + (p)) * %d", unit, g->parts, g->rows));
+    text_add(store, "for (int half = 0; half < %d; half++) { const float v = half ? v1 : v0; ", g->parts);
+    text_add(store, "const idx n = ((idx)(%s) * %d + half) * %d + (r), m = 0; (void)m; ", unit, g->parts, g->rows);
     add_store(g, k, store, i, "v");
     text_add(store, "} ");
 }
 
-/* Sets TILE and STORE; returns the units, of PARTS tiles each. */
-static int64_t set_units(Gemv *g, Kernel *k, int parts)
+/* Sets TILE and STORE; returns the units. */
+static int64_t set_units(Gemv *g, Kernel *k)
 {
     Compilation *c = g->l->c;
     Text tile = {0}, store = {0};
@@ -234,10 +235,10 @@ static int64_t set_units(Gemv *g, Kernel *k, int parts)
         const Member *own = &g->members[i];
         set_operands(g, k, i);
         if (g->paired[i]) continue;
-        const int64_t end = units + ceil_div(own->m.n, TILE_ROWS * (own->gate >= 0 ? 1 : parts));
+        const int64_t end = units + ceil_div(own->m.n, own->gate >= 0 ? g->rows : g->tile_rows);
         text_add(&tile, "if ((u) < %lld) { ", (long long)end);
         text_add(&store, "if ((u) < %lld) { ", (long long)end);
-        add_units(g, k, i, parts, arena_text(&c->arena, "(u) - %lld", (long long)units), &tile, &store);
+        add_units(g, k, i, arena_text(&c->arena, "(u) - %lld", (long long)units), &tile, &store);
         text_add(&tile, "} else ");
         text_add(&store, "} else ");
         units = end;
@@ -253,7 +254,8 @@ static int64_t set_units(Gemv *g, Kernel *k, int parts)
 
 /* ---- how the work is cut */
 
-typedef struct Cut { int64_t grid, warps, slices, depth, chunk, ring; } Cut; /* slices: of each warp; ring: bytes, 0 without */
+/* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
+typedef struct Cut { int64_t grid, warps, slices, depth, kept; } Cut;
 
 static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices)
 {
@@ -261,123 +263,117 @@ static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices)
     return (Cut){.grid = blocks, .warps = ceil_div(slices, each), .slices = each};
 }
 
-/* Time of the busiest multiprocessor of 132, in slices: blocks on one share it. */
+/* Time of the busiest multiprocessor, in slices: blocks on one share it. */
 static int64_t cost_of(const Cut *c, int64_t units)
 {
-    return ceil_div(units, c->grid) * ceil_div(c->grid, 132) * c->warps * c->slices;
+    return ceil_div(units, c->grid) * ceil_div(c->grid, MULTIPROCESSORS) * c->warps * c->slices;
+}
+
+/* Blocks that stay, BLOCKS on a multiprocessor. */
+static Cut cut_resident(int64_t blocks, int64_t units, int64_t slices)
+{
+    Cut cut = cut_of(MULTIPROCESSORS * blocks, MOST_WARPS / blocks, slices);
+    if (cut.grid > units) cut.grid = units;
+    return cut;
 }
 
 /* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, two on a
  * multiprocessor or one, whichever wastes less. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
 static Cut cut_work(int64_t units, int64_t slices)
 {
-    if (units <= 132) return cut_of(units, 20, slices);
-    if (units <= 264) return cut_of(units, 16, slices);
-    if (units <= 396 && slices <= 10) return cut_of(units, 10, slices);
-    const Cut two = cut_of(264, 10, slices), one = cut_of(132, 20, slices);
-    Cut best = cost_of(&one, units) < cost_of(&two, units) ? one : two;
-    if (best.grid > units) best.grid = units;
-    return best;
+    if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
+    if (units <= 2 * MULTIPROCESSORS) return cut_of(units, 16, slices);
+    if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
+    const Cut two = cut_resident(2, units, slices), one = cut_resident(1, units, slices);
+    return 10 * cost_of(&one, units) < 9 * cost_of(&two, units) ? one : two;
 }
 
-/* Bytes of a slice in a ring: of 16 rows 128 bytes, and with 4 bits 8 scales and zeros. */
-static int64_t slot_bytes(const RowMatrix *m) { return TILE_ROWS * (m->bits != 4 ? 128 : m->zeros.buffer ? 148 : 144); }
-
-static Cut cut_ring(int64_t blocks, int64_t slices) { return cut_of(132 * blocks, RING_WARPS / blocks, slices); }
-
-/* How many blocks of a ring share a multiprocessor, so that the busiest has least to do; of equal ones those with most warps. */
-static int64_t ring_blocks(int64_t units, int64_t slices)
+/* The table's choice, or of so many blocks that stay. */
+static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
 {
-    int64_t best = 1, least = INT64_MAX, most = 0;
-    for (int64_t blocks = 1; blocks <= RING_WARPS / 4; blocks++) {
-        const Cut cut = cut_ring(blocks, slices);
-        const int64_t cost = cost_of(&cut, units), warps = cut.warps * blocks;
-        if (cost > least || (cost == least && warps <= most)) continue;
-        best = blocks;
-        least = cost;
-        most = warps;
-    }
-    return best;
-}
-
-/* The same where slices come through shared memory: of matrices that are read for long, when all that is copied is aligned; else 0. */
-static int64_t choose_ring(const Gemv *g, int64_t units, int parts, int64_t slices)
-{
-    static const int64_t candidates[] = {0, 1, 2, 3, 4, 5};
+    static const int64_t candidates[] = {0, 1, 2, 3, 4};
     const RowMatrix *m = &g->members[0].m;
-    if (m->bits == 4 && (m->group > 256 || ceil_div(m->k, m->group) % 2 || (m->zeros.buffer && m->zero_row % 4))) return 0;
-    const int64_t bytes = units * parts * TILE_ROWS * m->k * m->bits / 8, from = m->bits == 4 ? RING_FROM : WIDE_RING_FROM;
-    if (bytes < RING_TRIED) return 0;
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_ring/tiles=%lldx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
-                                 parts, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0, dtype_name(g->type));
-    return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), bytes < from ? 0 : ring_blocks(units, slices));
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_blocks/units=%lldx%dx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
+                                 g->parts, g->tile_rows, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0,
+                                 dtype_name(g->type));
+    const int64_t blocks = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
+    return blocks ? cut_resident(blocks, units, slices) : cut_work(units, slices);
 }
 
-/* How the rest of shared memory is used: sums of tiles, then as many slices on their way as there is room for and use. ROW: bytes
- * of the prepared row. False when there is no room for two. */
-static bool place_ring(Gemv *g, Cut *cut, int64_t row, int64_t tiles, int parts)
-{
-    Compilation *c = g->l->c;
-    const int64_t blocks = ceil_div(cut->grid, 132), slice = cut->warps * slot_bytes(&g->members[0].m), tile = cut->warps * TILE_ROWS * 4;
-    int64_t room = RING_SHARED / blocks - 1024, limit = codegen_shared_limit(c, c->options.targets);
-    if (limit < room) room = limit;
-    room -= row + 1024;
-    cut->chunk = 2;
-    while (cut->chunk < tiles && (cut->chunk + parts) * tile <= SUMS_BYTES && (cut->chunk + parts) * tile + 2 * slice <= room) cut->chunk += parts;
-    cut->depth = (room - cut->chunk * tile) / slice;
-    if (cut->depth > 4) cut->depth = 4;
-    if (cut->depth > tiles * cut->slices) cut->depth = tiles * cut->slices;
-    while (cut->depth > 2 && cut->depth * slice * blocks > RING_FLYING) cut->depth--;
-    cut->ring = cut->depth * slice;
-    return cut->depth >= 2 || cut->depth == tiles * cut->slices;
-}
-
-static void place_sums(Cut *cut, int64_t row, int64_t tiles, int parts, bool wide)
-{
-    const int64_t items = tiles * cut->slices, room = SHARED_BYTES - row, tile = cut->warps * TILE_ROWS * 4;
-    cut->depth = !wide && cut->warps <= 16 ? 4 : 2;
-    if (items <= 2 || (items <= 4 && !wide)) cut->depth = items; /* all at once */
-    cut->chunk = (room < SUMS_BYTES ? room : SUMS_BYTES) / tile / parts * parts;
-    if (cut->chunk < parts) cut->chunk = parts;
-    if (cut->chunk > tiles) cut->chunk = tiles;
-}
-
-static void launch(Gemv *g, Kernel *k, int64_t units, int parts)
+/* Whether a word holds the scales that a lane needs of a row's slice, and one the zeros. */
+static bool scales_copied(const Gemv *g)
 {
     const RowMatrix *m = &g->members[0].m;
-    int64_t span = m->bits != 4 ? 64 : 256, padded = ceil_div(m->k, span) * span;
-    const int64_t ring = choose_ring(g, units, parts, padded / span);
-    Cut cut = cut_ring(ring ? ring : 1, padded / span);
-    if (cut.grid > units) cut.grid = units;
-    if (!ring || !place_ring(g, &cut, 2 * padded + padded / 4, ceil_div(units, cut.grid) * parts, parts)) {
-        span = m->bits != 4 ? 64 : m->k > 20 * 128 ? 256 : 128;
-        padded = ceil_div(m->k, span) * span;
-        cut = cut_work(units, padded / span);
-        place_sums(&cut, 2 * padded + padded / 4, ceil_div(units, cut.grid) * parts, parts, span == 256);
-    }
+    return m->bits == 4 && m->group <= (g->tile_rows == 32 ? 64 : 128) && ceil_div(m->k, m->group) % 2 == 0 && (!m->zeros.buffer || m->zero_row % 4 == 0);
+}
+
+/* Bytes of a place in the ring. */
+static int64_t slot_bytes(const Gemv *g)
+{
+    return TILE_BYTES + (scales_copied(g) ? 256 + (g->members[0].m.zeros.buffer ? 4 * g->tile_rows : 0) : 0);
+}
+
+/* How shared memory is used: the sums of units, then as many slices on their way as there is room for and use, a divisor of a warp's
+ * slices of a tile or a multiple. ROW: bytes of the prepared row. */
+static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
+{
+    const int64_t each = ceil_div(units, cut->grid), blocks = ceil_div(cut->grid, MULTIPROCESSORS), slice = cut->warps * slot_bytes(g);
+    const int64_t sums = cut->warps * g->tile_rows * 4, limit = codegen_shared_limit(lower_compilation(g->l), lower_compilation(g->l)->options.targets);
+    cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
+    if (cut->kept < 1) cut->kept = 1;
+    int64_t room = RING_SHARED / blocks - 1024;
+    if (room > limit) room = limit;
+    room -= row + cut->kept * sums + 1024;
+    int64_t depth = room / slice;
+    if (each > 1 && depth * slice * blocks > RING_FLYING) depth = RING_FLYING / (slice * blocks);
+    if (depth > each * cut->slices) depth = each * cut->slices;
+    if (depth < 1) depth = 1;
+    if (depth > cut->slices) depth = g->members[0].m.bits != 4 || scales_copied(g) ? depth / cut->slices * cut->slices : cut->slices;
+    while (depth < cut->slices && cut->slices % depth) depth--;
+    cut->depth = depth;
+}
+
+static bool whole_tiles(const Gemv *g, int rows)
+{
+    for (int i = 0; i < g->count; i++)
+        if (g->members[i].m.n % rows) return false;
+    return true;
+}
+
+static void launch(Gemv *g, Kernel *k, int64_t units)
+{
+    const RowMatrix *m = &g->members[0].m;
+    const bool four = m->bits == 4;
+    const int64_t span = !four ? 64 : g->tile_rows == 32 ? 128 : 256, padded = ceil_div(m->k, span) * span;
+    Cut cut = choose_cut(g, units, padded / span);
+    place_ring(g, &cut, 2 * padded + padded / 4, units);
     kernel_int(k, "K", m->k);
     kernel_int(k, "BITS", m->bits);
     kernel_int(k, "SLICE", span);
-    kernel_int(k, "STRIDE", m->stride);
+    kernel_int(k, "CHUNKS", g->tile_rows == 32 ? 4 : 8);
+    kernel_int(k, "TILE_ROWS", g->tile_rows);
+    kernel_int(k, "WHOLE", whole_tiles(g, g->tile_rows));
+    kernel_int(k, "LINEAR", whole_tiles(g, g->tile_rows) && g->count == g->parts);
+    kernel_int(k, "COPIED", scales_copied(g));
     kernel_int(k, "KB", ceil_div(m->k, 32));
-    kernel_int(k, "GROUP", m->bits == 4 ? m->group : 32);
-    kernel_int(k, "KG", m->bits == 4 ? ceil_div(m->k, m->group) : 1);
-    kernel_int(k, "ROW_BYTES", m->bits == 4 ? ceil_div(m->k, m->group) * m->group / 2 : 0);
+    kernel_int(k, "GROUP", four ? m->group : 32);
+    kernel_int(k, "KG", four ? ceil_div(m->k, m->group) : 1);
+    kernel_int(k, "ROW_BYTES", four ? ceil_div(m->k, m->group) * m->group / 2 : 2 * m->stride);
     kernel_int(k, "ZEROS", m->zeros.buffer != 0);
     kernel_int(k, "ZERO_ROW", m->zero_row);
     kernel_text(k, "TYPE", g->type == DT_F16 ? "F16" : "BF16");
-    kernel_text(k, "TILE_DECLARE", m->bits == 4 ? "const X_T *s = 0; const unsigned char *z = 0; (void)s; (void)z;" : "");
+    kernel_text(k, "TILE_DECLARE", four ? "const X_T *s = 0; const unsigned char *z = 0; (void)s; (void)z;" : "");
     kernel_text(k, "COUNTER", "idx");
+    kernel_int(k, "GRID", cut.grid);
     kernel_int(k, "UNITS", units);
     kernel_int(k, "UNITS_EACH", ceil_div(units, cut.grid));
-    kernel_int(k, "PARTS", parts);
+    kernel_int(k, "PARTS", g->parts);
     kernel_int(k, "KS", cut.warps);
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
-    kernel_int(k, "RING", cut.ring != 0);
-    kernel_shared(k, cut.ring);
-    kernel_int(k, "CHUNK", cut.chunk);
-    kernel_int(k, "RESIDENT", ceil_div(cut.grid, 132));
+    kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
+    kernel_int(k, "KEPT", cut.kept);
+    kernel_int(k, "RESIDENT", ceil_div(cut.grid, MULTIPROCESSORS));
     kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
 }
 
@@ -400,13 +396,15 @@ bool gemv_lower(Lower *l, const Node *n)
     }
     g.type = node_input(c, n, 0)->dtype;
     Kernel *k = kernel_begin(l, n, "gemv");
-    int parts = 1;
+    g.parts = 1;
     for (int i = 0; i < g.count; i++)
-        if (g.paired[i]) parts = 2;
+        if (g.paired[i]) g.parts = 2;
+    g.tile_rows = g.members[0].m.bits == 4 && g.members[0].m.k % 256 == 128 && whole_tiles(&g, 32) ? 32 : 16;
+    g.rows = g.tile_rows / g.parts;
     set_norm(&g, k, n);
-    const int64_t units = set_units(&g, k, parts);
+    const int64_t units = set_units(&g, k);
     const int at = l->launch_count;
-    launch(&g, k, units, parts);
+    launch(&g, k, units);
     for (int i = 1; i < g.count; i++) l->made_by[g.members[i].index] = at + 1;
     if (g.norm && leader == g.norm->together) l->fates[producer].launch = at;
     return true;
