@@ -59,7 +59,7 @@ def blocks(kind, units, k, dtype, count):
 
 
 def resident(kind, k, dtype, count, rows):
-    """Blocks that stay, COUNT on a multiprocessor, as a tuning file asks for by the keys that gemv.c has. Matrices of whole tiles of 16 or
+    """Blocks that stay, of the cut COUNT (100 times those on a multiprocessor, plus their warps), as a tuning file asks for by the keys that gemv.c has. Matrices of whole tiles of 16 or
     32 ROWS, or (1) with tails."""
     for n in ((2224, 48) if rows > 1 else (2250, 17),):
         tile = 32 if rows == 32 else 16
@@ -72,17 +72,17 @@ def resident(kind, k, dtype, count, rows):
 def residents(dtype):
     for kind, k in itertools.product(("nbits32", "nbits32z", "plain"), (256, 320, 896, 1536, 5376)):
         four = kind != "plain" and k % 256 == 128
-        yield from resident(kind, k, dtype, 1, 1)
-        yield from resident(kind, k, dtype, 1, 32 if four else 16)
+        yield from resident(kind, k, dtype, 120, 1)
+        yield from resident(kind, k, dtype, 120, 32 if four else 16)
     for kind, k in (("nbits64", 1152), ("nbits64z", 1536), ("nbits128", 1280), ("nbits128z", 2048), ("nbits256", 1536), ("nbits128", 640), ("nbits64z", 640)):
-        yield from resident(kind, k, dtype, 2, 32 if k % 256 == 128 else 16)
+        yield from resident(kind, k, dtype, 210, 32 if k % 256 == 128 else 16)
     for kind, k in itertools.product(("nbits32", "nbits32z", "plain"), (384, 512)):
         tile = 32 if kind != "plain" and k == 384 else 16
         g = row("resident_gated_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
-        g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile + 96 // tile, tile), k, dtype, 1)
+        g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile + 96 // tile, tile), k, dtype, 120)
         yield g.output(gated(g, kind, k, 6432), product(g, kind, "x", k, 96))
         g = row("resident_gate_alone_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
-        g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile, tile), k, dtype, 2)
+        g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile, tile), k, dtype, 310)
         yield g.output(gated(g, kind, k, 6432))
 
 

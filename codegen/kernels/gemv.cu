@@ -87,7 +87,8 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         UNROLL \
         for (int half = 0; half < 2; half++) { \
             const gp_u32 word = (slot)[512 + half * 32 + LANE]; \
-            const gp_u32 points = ZEROS ? (slot)[576 + (CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * half] >> ((slice) * SLICE_SCALES + SCALE_OF(OWN_BLOCK)) % 8 * 4 : 0u; \
+            const int at = ((slice) * SLICE_SCALES + SCALE_OF(OWN_BLOCK)) % 8; \
+            const gp_u32 points = ZEROS ? ((const gp_u8 *)((slot) + 576 + (CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * half))[at / 2] >> at % 2 * 4 : 0u; \
             UNROLL \
             for (int j = 0; j < 2; j++) { \
                 scale[half][j] = (gp_u16)(PAIRED ? word >> 16 * j : word >> SCALE_OF(OWN_BLOCK + j) % 2 * 16); \
@@ -180,20 +181,25 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         BEGIN_UNIT; \
     } while (0)
 #endif
+    /* Rows that lie a multiple of eight apart have the same turn. */
+#define COPY_RUN(j, place, i) \
+    COPY16_BEHIND(copied[CHUNKS == 8 ? (j) % 2 : 0] + (place) * SLOT_WORDS, CHUNKS == 8 ? (j) / 2 * 1024 : (j) * 512, \
+                  from[WHOLE ? COPY_PART(j) : (j)] + (i) * (KS * CHUNKS * 16), WHOLE ? COPY_STEP(j) * ROW_BYTES : 0, here)
     /* The warp's slice i of it into a place of the ring. */
 #define FETCH(place, i) \
     do { \
         gp_u32 *const slot = slots + (place) * SLOT_WORDS; \
         const int in = fetched < UNITS && SLICE_IN(i), here = in && CHUNK_IN(WARP + (i) * KS); \
-        UNROLL \
-        for (int j = 0; j < 4; j++) \
-            COPY16(copied[j] + (place) * SLOT_WORDS, from[WHOLE ? COPY_PART(j) : j] + ((i) * KS * CHUNKS * 16 + (WHOLE ? COPY_STEP(j) * ROW_BYTES : 0)), here); \
+        COPY_RUN(0, place, i); \
+        COPY_RUN(1, place, i); \
+        COPY_RUN(2, place, i); \
+        COPY_RUN(3, place, i); \
         FETCH_SCALES(slot, place, i); \
     } while (0)
     SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
-    gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[4], *runs[CHUNKS];
+    gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[2], *runs[CHUNKS];
     UNROLL
-    for (int j = 0; j < 4; j++) copied[j] = slots + PLACE(COPY_ROW(j), LANE % CHUNKS);
+    for (int j = 0; j < 2; j++) copied[j] = slots + PLACE(COPY_ROW(j), LANE % CHUNKS);
     UNROLL
     for (int j = 0; j < CHUNKS; j++) runs[j] = slots + PLACE(g, j) + t;
     BEGIN_UNIT;

@@ -918,7 +918,8 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 /* The pair of halves in a word as two floats. */
 #define GP_PAIR_F16(word, v) ((v)[0] = gp_from_f16((gp_u16)((word) & 0xffffu)), (v)[1] = gp_from_f16((gp_u16)((word) >> 16)))
 #define GP_PAIR_BF16(word, v) ((v)[0] = gp_float_of((word) << 16), (v)[1] = gp_float_of((word) & 0xffff0000u))
-/* COPY16, COPY4: aligned bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. The copies
+/* COPY16, COPY4: aligned bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. COPY16_BEHIND:
+ * so many bytes behind both, which are literals and cost no instruction. The copies
  * since the last COPY_END are a group; COPY_WAIT(n): but for the last n groups all have arrived, this thread's. SYNC_WARP: as SYNC, of a
  * warp. */
 #if ON_GPU
@@ -927,6 +928,9 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 #define COPY16(to, from, wanted) \
     asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, p; }" \
                  : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)) : "memory")
+#define COPY16_BEHIND(to, to_bytes, from, from_bytes, wanted) \
+    asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.cg.shared.global [%0 + %3], [%1 + %4], 16, p; }" \
+                 : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)), "n"(to_bytes), "n"(from_bytes) : "memory")
 #define COPY4(to, from, wanted) \
     asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.ca.shared.global [%0], [%1], 4, p; }" \
                  : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)) : "memory")
@@ -940,6 +944,8 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 #endif
 #else
 #define SYNC_WARP() do { GP_FENCE(); plan_host->warp_sum(0.0f); GP_FENCE(); } while (0)
+#define COPY16_BEHIND(to, to_bytes, from, from_bytes, wanted) \
+    COPY16((unsigned char *)(to) + (to_bytes), (const unsigned char *)(from) + (from_bytes), wanted)
 #define COPY16(to, from, wanted) gp_copy(TID, (to), (from), 16, (wanted) ? 16 : 0)
 #define COPY4(to, from, wanted) gp_copy(TID, (to), (from), 4, (wanted) ? 4 : 0)
 #ifdef GP_EMULATE /* as late as is allowed, and till then what is there is no number */

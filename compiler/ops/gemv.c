@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum { MAX_TOGETHER = 6, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024, TILE_BYTES = 2048 };
-/* Warps that a multiprocessor should have, its shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), how much of
+/* A multiprocessor's shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), how much of
  * that on its way is enough, and how many multiprocessors there are. (Figures of an H200.) */
-enum { MOST_WARPS = 20, RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024, MULTIPROCESSORS = 132 };
+enum { RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024, MULTIPROCESSORS = 132 };
 
 typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
 
@@ -269,10 +269,10 @@ static int64_t cost_of(const Cut *c, int64_t units)
     return ceil_div(units, c->grid) * ceil_div(c->grid, MULTIPROCESSORS) * c->warps * c->slices;
 }
 
-/* Blocks that stay, BLOCKS on a multiprocessor. */
-static Cut cut_resident(int64_t blocks, int64_t units, int64_t slices)
+/* Blocks that stay, BLOCKS on a multiprocessor, of up to WARPS warps. */
+static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t slices)
 {
-    Cut cut = cut_of(MULTIPROCESSORS * blocks, MOST_WARPS / blocks, slices);
+    Cut cut = cut_of(MULTIPROCESSORS * blocks, warps, slices);
     if (cut.grid > units) cut.grid = units;
     return cut;
 }
@@ -284,20 +284,20 @@ static Cut cut_work(int64_t units, int64_t slices)
     if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
     if (units <= 2 * MULTIPROCESSORS) return cut_of(units, 16, slices);
     if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
-    const Cut two = cut_resident(2, units, slices), one = cut_resident(1, units, slices);
+    const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
     return 10 * cost_of(&one, units) < 9 * cost_of(&two, units) ? one : two;
 }
 
-/* The table's choice, or of so many blocks that stay. */
+/* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps. */
 static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
 {
-    static const int64_t candidates[] = {0, 1, 2, 3, 4};
+    static const int64_t candidates[] = {0, 120, 210, 310, 408, 607};
     const RowMatrix *m = &g->members[0].m;
     const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_blocks/units=%lldx%dx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
                                  g->parts, g->tile_rows, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0,
                                  dtype_name(g->type));
-    const int64_t blocks = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return blocks ? cut_resident(blocks, units, slices) : cut_work(units, slices);
+    const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
+    return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(units, slices);
 }
 
 /* Whether a word holds the scales that a lane needs of a row's slice, and one the zeros. */
