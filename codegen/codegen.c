@@ -102,14 +102,18 @@ static void add_kernel(Text *source, const KernelText *k)
     add_undefines(source, body);
 }
 
-static void add_prelude(Text *source, bool host, bool emulate)
+/* Numbers of 4 bits take issue slots to come apart, which kernels that are early would share; elsewhere those slots are free, and what
+ * comes early has asked for its weights. (Measured: tests/bench/RESULTS.md.) */
+static bool starts_early(const Compilation *c) { return c->products_of_4_bits <= c->products_of_16_bits; }
+
+static void add_prelude(Text *source, const Compilation *c, bool host)
 {
     const char *prelude = template_text("prelude"), *tiles = template_text("tiles"), *experts = template_text("experts");
     if (host) {
         const char *abi = template_text("host_abi");
         text_add_bytes(source, abi, strlen(abi));
-        if (emulate) text_add(source, "#define GP_EMULATE 1\n");
-    }
+        if (c->options.emulate_gpu) text_add(source, "#define GP_EMULATE 1\n");
+    } else text_add(source, "#define STARTS_EARLY %d\n", starts_early(c));
     text_add_bytes(source, prelude, strlen(prelude));
     text_add_bytes(source, tiles, strlen(tiles));
     text_add_bytes(source, experts, strlen(experts));
@@ -138,7 +142,7 @@ static Text *make_sources(Compilation *c, bool host, int modules, const int *mod
     Text *sources = NEW_ARRAY(c, Text, modules + 1);
     for (uint32_t k = 1; k <= c->kernel_count; k++) {
         Text *source = &sources[module_of_kernel[k]];
-        if (source->size == 0) add_prelude(source, host, c->options.emulate_gpu);
+        if (source->size == 0) add_prelude(source, c, host);
         add_kernel(source, &c->kernels[k]);
     }
     return sources;

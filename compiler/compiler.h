@@ -545,6 +545,7 @@ struct Compilation {
     int64_t capacity;
     uint32_t extents;              /* buffer of the extents table; set by lower */
     uint32_t tickets;              /* words by which blocks of a launch meet, all 0 between launches; a buffer, set by lower; 0 none */
+    int64_t products_of_4_bits, products_of_16_bits; /* bytes of the matrices that rows alone are multiplied with; set by lower */
     uint32_t buffer_count, buffer_room; Buffer *buffers; /* 1-based */
     RegionSizes regions;
     uint32_t kernel_count, kernel_room; KernelText *kernels; /* 1-based */

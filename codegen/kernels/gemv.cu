@@ -197,11 +197,14 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         FETCH_SCALES(slot, place, i); \
     } while (0)
     SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
-    gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[2], *runs[CHUNKS];
+    gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[2];
     UNROLL
     for (int j = 0; j < 2; j++) copied[j] = slots + PLACE(COPY_ROW(j), LANE % CHUNKS);
+#if BITS == 4 /* of two blocks the rows' runs, as LOAD_MATRICES asks each lane for one */
+    const gp_u32 *runs[CHUNKS / 2];
     UNROLL
-    for (int j = 0; j < CHUNKS; j++) runs[j] = slots + PLACE(g, j) + t;
+    for (int j = 0; j < CHUNKS / 2; j++) runs[j] = slots + PLACE(LANE % 16, 2 * j + LANE / 16);
+#endif
     BEGIN_UNIT;
     UNROLL
     for (int p = 0; p < DEPTH; p++) {
@@ -342,7 +345,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             if (SLICE_IN(i)) {
                 gp_u32 b[4];
 #if BITS == 4
-                gp_u32 zero[2][2];
+                gp_u32 zero[2][2], words[4]; /* of two blocks: of rows g and g + 8 each */
                 gp_u16 scale[2][2];
                 float start[4];
                 TAKE_SCALES(slot, place, slice);
@@ -354,11 +357,11 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 }
                 UNROLL
                 for (int block = 0; block < 8; block++) {
-                    const gp_u32 *const run = runs[block % CHUNKS] + (place * SLOT_WORDS + block / CHUNKS * 16 * CHUNKS * 4);
                     gp_u32 a[8];
                     float product[4];
-                    GP_PASTE(NIBBLES_, TYPE)(run[0], a[0], a[2], a[4], a[6]);
-                    GP_PASTE(NIBBLES_, TYPE)(run[8 * CHUNKS * 4], a[1], a[3], a[5], a[7]);
+                    if (block % 2 == 0) LOAD_MATRICES(words, runs[block / 2 % (CHUNKS / 2)] + (place * SLOT_WORDS + block / CHUNKS * 16 * CHUNKS * 4));
+                    GP_PASTE(NIBBLES_, TYPE)(words[block % 2 * 2], a[0], a[2], a[4], a[6]);
+                    GP_PASTE(NIBBLES_, TYPE)(words[block % 2 * 2 + 1], a[1], a[3], a[5], a[7]);
                     GP_PASTE(MMA_FROM_, TYPE)(product, a, b, start);
                     GP_PASTE(MMA_, TYPE)(product, a + 4, b + 2);
                     if (t == block / 2) {

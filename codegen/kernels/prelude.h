@@ -39,13 +39,16 @@ typedef unsigned long long gp_u64;
 /* One array more, once in a kernel: its launch says the size (kernel_shared), so that a block may have more than 48 KB. */
 #define SHARED_MORE(type, name, count) extern __shared__ __align__(16) type name[]
 #define SYNC() __syncthreads()
-/* Code for sm_90 and later lets the kernels after it be put in place, then waits for those before it. Until it has waited,
+/* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: before (STARTS_EARLY, which codegen
+ * sets for all kernels of a plan) or after. Until it has waited,
  * a kernel touches nothing but constants, and what only the end of a step writes; all blocks of all kernels wait, so that a kernel's
  * end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ < 900
+#define GP_WAIT
+#elif STARTS_EARLY
 #define GP_WAIT asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #else
-#define GP_WAIT
+#define GP_WAIT asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 #endif
 /* Sets the condition of a graph's conditional node: its kernel is linked with the device runtime. */
 #define CONDITION_SET(handle, value) cudaGraphSetConditional((handle), (value))

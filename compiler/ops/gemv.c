@@ -277,13 +277,17 @@ static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t sl
     return cut;
 }
 
-/* Few units: a block each, all in place at once, with as many warps as there is room for. Many: blocks that stay, two on a
- * multiprocessor or one, whichever wastes less. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
-static Cut cut_work(int64_t units, int64_t slices)
+/* Few units: a block each, all in place at once. Many: blocks that stay, as many as keep a multiprocessor busy without an idle last round. A
+ * lane that takes 4 bits apart has much to do for each byte: then more warps. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
+static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
-    if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
+    const bool four = g->members[0].m.bits == 4;
+    if (units <= MULTIPROCESSORS) return cut_of(units, four ? 20 : 10, slices);
+    if (!four) return units <= 2 * MULTIPROCESSORS ? cut_resident(1, 20, units, slices) : cut_resident(3, 10, units, slices);
     if (units <= 2 * MULTIPROCESSORS) return cut_of(units, 16, slices);
     if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
+    if (slices <= 8) return cut_resident(slices <= 7 ? 4 : 3, 8, units, slices);
+    if (g->parts == 2 && units > 8 * MULTIPROCESSORS) return cut_resident(4, 7, units, slices); /* with fewer registers, for two matrices */
     const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
     return 10 * cost_of(&one, units) < 9 * cost_of(&two, units) ? one : two;
 }
@@ -297,7 +301,7 @@ static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
                                  g->parts, g->tile_rows, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0,
                                  dtype_name(g->type));
     const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(units, slices);
+    return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(g, units, slices);
 }
 
 /* Whether a word holds the scales that a lane needs of a row's slice, and one the zeros. */
@@ -319,11 +323,13 @@ static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
 {
     const int64_t each = ceil_div(units, cut->grid), blocks = ceil_div(cut->grid, MULTIPROCESSORS), slice = cut->warps * slot_bytes(g);
     const int64_t sums = cut->warps * g->tile_rows * 4, limit = codegen_shared_limit(lower_compilation(g->l), lower_compilation(g->l)->options.targets);
-    cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
-    if (cut->kept < 1) cut->kept = 1;
     int64_t room = RING_SHARED / blocks - 1024;
     if (room > limit) room = limit;
-    room -= row + cut->kept * sums + 1024;
+    room -= row + 1024;
+    cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
+    while (cut->kept > 2 && cut->kept * sums > room / 8) cut->kept /= 2;
+    if (cut->kept < 1) cut->kept = 1;
+    room -= cut->kept * sums;
     int64_t depth = room / slice;
     if (each > 1 && depth * slice * blocks > RING_FLYING) depth = RING_FLYING / (slice * blocks);
     if (depth > each * cut->slices) depth = each * cut->slices;
@@ -342,11 +348,13 @@ static bool whole_tiles(const Gemv *g, int rows)
 
 static void launch(Gemv *g, Kernel *k, int64_t units)
 {
+    Compilation *c = g->l->c;
     const RowMatrix *m = &g->members[0].m;
     const bool four = m->bits == 4;
     const int64_t span = !four ? 64 : g->tile_rows == 32 ? 128 : 256, padded = ceil_div(m->k, span) * span;
     Cut cut = choose_cut(g, units, padded / span);
     place_ring(g, &cut, 2 * padded + padded / 4, units);
+    *(four ? &c->products_of_4_bits : &c->products_of_16_bits) += units * g->tile_rows * m->k * m->bits / 8;
     kernel_int(k, "K", m->k);
     kernel_int(k, "BITS", m->bits);
     kernel_int(k, "SLICE", span);
