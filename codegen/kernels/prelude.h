@@ -798,12 +798,14 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
         const uint4 gp_v = *(const uint4 *)(p); \
         (out)[0] = gp_v.x, (out)[1] = gp_v.y, (out)[2] = gp_v.z, (out)[3] = gp_v.w; \
     } while (0)
+#define ST_RUN(p, from) gp_store16((p), (from)[0], (from)[1], (from)[2], (from)[3])
 #else
 #define LD_CONSTANT(p, out) ((void)__builtin_memcpy((out), (p), 16))
 #define LD_CONSTANT4(p, out) ((void)__builtin_memcpy(&(out), (p), 4))
 #define LD_CONSTANT2(p, out) ((void)((out) = *(const gp_u16 *)(p)))
 #define LD_CONSTANT1(p, out) ((void)((out) = *(const gp_u8 *)(p)))
 #define LD_RUN(p, out) ((void)__builtin_memcpy((out), (p), 16))
+#define ST_RUN(p, from) ((void)__builtin_memcpy((p), (from), 16))
 #endif
 
 /* ---- the sampling tail: integers throughout, so that neither the order of threads nor the target changes a draw */
