@@ -4,7 +4,7 @@
  * SPLITS blocks share the keys of a key head, a block more for each SHARE keys. A warp has SLICE keys at a time, in turn, for all GROUP queries,
  * in shared memory of its own: STAGES slices, those that come first read before all else. So each key is read once, and warps meet
  * only when they are through. Softmax online. Where several blocks had keys, the last of them to arrive, which TICKETS tells, merges
- * what they left in STATS and PART, in the order of the splits: results do not depend on the order of arrival.
+ * what they left in PART, in the order of the splits: results do not depend on the order of arrival.
  * CORES: on tensor cores. Scores are query heads x keys, the rows behind GROUP repeat its last: a lane ends with keys of one head, just as the
  * product of the values (V^T x shares, element x head) wants them. A share goes into it as two halves whose sum it is, to 16 bits at
  * least; sums are floats. Otherwise a lane has a key, then D / 32 elements, in floats. Scores are logarithms to base 2.
@@ -16,18 +16,19 @@
  *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
  *   EARLY           the length is a word that only the end of a step writes, and so are the old rows: both are read before the kernel
  *                   waits for those before it; TURN_EARLY: so is the turn of that length, from tables that are constants */
-#define THREADS (32 * WARPS)
+#define THREADS KERNEL_BLOCK
+#define CREW (THREADS / 32)
 #define LOG2E 1.44269504088896f
 #define RUNS (D / 8) /* of 16 bytes in a row */
 /* The word where a run of a row begins; runs are exchanged by the row's number, so that eight rows' lie in different banks. */
-#define RUN_AT(row, run) (((row) * RUNS + ((run) ^ (row) % 8)) * 4)
+#define RUN_AT(row, run) (((row) * RUNS + ((run) ^ ((row) & 7))) * 4)
 #define SLOT (SLICE * D)        /* words of a slice: its keys, then its values */
 #define ITEMS (GROUP + 2)       /* heads of the new row: queries, key, value */
-#define EACH ((ITEMS + WARPS - 1) / WARPS)
+#define EACH ((ITEMS + CREW - 1) / CREW)
 #define MINE (D / 32)           /* elements of a head that a lane has */
 #define TURNS ((HALF + 31) / 32)
 #define IN_LANE (HALF % 32 == 0 && !INTERLEAVED) /* both elements of a pair */
-#define HEAD_STEP (D + 4)       /* from head to head of a warp's sums */
+#define HEAD_STEP (D + 4)       /* from head to head of sums; behind them their highest score and the sum of shares, as if that were 1 */
 #define MERGED 8                /* splits whose parts are fetched at once */
 #if TENSOR
 #define POWER(v) gp_exp2(v)
@@ -62,7 +63,7 @@
     gp_u16 raw[EACH][MINE]; \
     UNROLL \
     for (int i = 0; i < EACH; i++) { \
-        const int item = WARP + i * WARPS, h = item < GROUP ? head * GROUP + item : head; \
+        const int item = WARP + i * CREW, h = item < GROUP ? head * GROUP + item : head; \
         const gp_u16 *const from = item < GROUP ? (const gp_u16 *)Q + Q_AT(batch, h, 0, 0) : item == GROUP ? (const gp_u16 *)KN + KN_AT(batch, h, 0, 0) : (const gp_u16 *)VN + VN_AT(batch, h, 0, 0); \
         const idx step = item < GROUP ? Q_S3 : item == GROUP ? KN_S3 : VN_S3; \
         UNROLL \
@@ -95,17 +96,48 @@
 #else
 #define SINK_SCORE 0.0f
 #endif
-#define FINISH(m, d) \
+#define FINISH \
     do { \
-        const int own = head * GROUP + (m); \
+        const int own = head * GROUP + m; \
         float keep = 1.0f; \
         if (SINK) { \
             const float sink = SINK_SCORE, best = FMAXF(high, sink); \
             keep = POWER(high - best); \
             whole = FMAF(whole, keep, POWER(sink - best)); \
         } \
+        keep /= whole; \
         UNROLL \
-        for (int j = 0; j < 4; j++) Y_ST(Y_AT(batch, own, 0, (d) + j), sum[j] * keep / whole); \
+        for (int j = 0; j < 4; j++) Y_ST(Y_AT(batch, own, 0, d + j), sum[j] * keep); \
+    } while (0)
+/* A thread's four elements of a head, and what parts they have: COUNT rows that lie STEP floats apart from FROM on, of which LEFT are there;
+ * all loads come first. */
+#define ELEMENTS \
+    const int m = item / (D / 4), d = item % (D / 4) * 4; \
+    float high = -INF_F, whole = 0.0f, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}
+#define ADD_PARTS(count, from, step, left) \
+    do { \
+        gp_u32 part[count][4], stats[count][4]; \
+        float best = high; \
+        UNROLL \
+        for (int s = 0; s < (count); s++) { \
+            const float *const row = (from) + m * HEAD_STEP + MIN(s, (left) - 1) * (step); \
+            LD_RUN(row + d, part[s]); \
+            LD_RUN(row + D, stats[s]); \
+        } \
+        UNROLL \
+        for (int s = 0; s < (count); s++) best = FMAXF(best, gp_float_of(stats[s][0])); \
+        const float fade = POWER(high - best); \
+        high = best; \
+        whole *= fade; \
+        UNROLL \
+        for (int j = 0; j < 4; j++) sum[j] *= fade; \
+        UNROLL \
+        for (int s = 0; s < (count); s++) { \
+            const float keep = s < (left) ? POWER(gp_float_of(stats[s][0]) - best) : 0.0f; \
+            whole = FMAF(keep, gp_float_of(stats[s][1]), whole); \
+            UNROLL \
+            for (int j = 0; j < 4; j++) sum[j] = FMAF(keep, gp_float_of(part[s][j]), sum[j]); \
+        } \
     } while (0)
 #if EARLY
 #define BEGIN LOAD_WORDS
@@ -127,8 +159,8 @@ KERNEL(KERNEL_BLOCK)
         const gp_u16 *const from = (const gp_u16 *)KW + KW_OFF;
         const idx step = KW_S0;
 #else
-        const idx step = WARP + i * WARPS < GROUP ? QW_S0 : KW_S0;
-        const gp_u16 *const from = WARP + i * WARPS < GROUP ? (const gp_u16 *)QW + QW_OFF : (const gp_u16 *)KW + KW_OFF;
+        const idx step = WARP + i * CREW < GROUP ? QW_S0 : KW_S0;
+        const gp_u16 *const from = WARP + i * CREW < GROUP ? (const gp_u16 *)QW + QW_OFF : (const gp_u16 *)KW + KW_OFF;
 #endif
         UNROLL
         for (int j = 0; j < MINE; j++) LD_CONSTANT2(from + (LANE + 32 * j) * step, gain[i][j]);
@@ -136,12 +168,10 @@ KERNEL(KERNEL_BLOCK)
 #endif
     BEGIN
     SHARED(gp_u32, lines, ITEMS * D / 2); /* the new row: queries, of ROW_TYPE, key and value, of TYPE */
-    SHARED(float, peaks, WARPS * GROUP);  /* by warp and head: the highest score, and the sum of shares below it */
-    SHARED(float, masses, WARPS * GROUP);
     SHARED(int, order, 1);
     SHARED_MORE(gp_u32, tiles, WARPS * STAGES * SLOT);
 #if HALF && !IN_LANE
-    SHARED(float, turned, WARPS * 2 * HALF);
+    SHARED(float, turned, CREW * 2 * HALF);
 #endif
 #if !CORES
     SHARED(float, query, GROUP * D);
@@ -173,7 +203,7 @@ KERNEL(KERNEL_BLOCK)
     const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     gp_u32 *const mine_at = tiles + WARP * STAGES * SLOT;
-    const int first = split + active * WARP, pace = active * WARPS; /* the warp's slices */
+    const int first = WARP < WARPS ? split + active * WARP : slices, pace = active * WARPS; /* the warp's slices */
     UNROLL
     for (int stage = 0; stage < STAGES; stage++) LOAD_SLICE(first + stage * pace, stage);
 #if HALF && TURN_EARLY
@@ -195,7 +225,7 @@ KERNEL(KERNEL_BLOCK)
     /* ---- the new row: a warp a head */
     UNROLL
     for (int i = 0; i < EACH; i++) {
-        const int item = WARP + i * WARPS;
+        const int item = WARP + i * CREW;
 #if NORM_Q || NORM_K
         float square = 0.0f;
         UNROLL
@@ -382,51 +412,45 @@ KERNEL(KERNEL_BLOCK)
 #if CORES
     mass += SHUFFLE_F(mass, LANE ^ 1);
     mass += SHUFFLE_F(mass, LANE ^ 2);
-    if (t == 0 && g < GROUP) {
-        peaks[WARP * GROUP + g] = top;
-        masses[WARP * GROUP + g] = mass;
-    }
-    UNROLL
-    for (int e = 0; e < 4; e++) {
-        if (2 * t + e % 2 < GROUP) {
-            UNROLL
-            for (int j = 0; j < D / 16; j++) meet[(2 * t + e % 2) * HEAD_STEP + 16 * j + e / 2 * 8 + g] = sum[j][e];
+    if (WARP < WARPS) {
+        if (t == 0 && g < GROUP) {
+            meet[g * HEAD_STEP + D] = top;
+            meet[g * HEAD_STEP + D + 1] = mass;
+        }
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            if (2 * t + e % 2 < GROUP) {
+                UNROLL
+                for (int j = 0; j < D / 16; j++) meet[(2 * t + e % 2) * HEAD_STEP + 16 * j + e / 2 * 8 + g] = sum[j][e];
+            }
         }
     }
 #else
-    if (LANE < GROUP) {
-        peaks[WARP * GROUP + LANE] = top;
-        masses[WARP * GROUP + LANE] = mass;
-    }
-    UNROLL
-    for (int m = 0; m < GROUP; m++)
+    if (WARP < WARPS) {
+        if (LANE < GROUP) {
+            meet[LANE * HEAD_STEP + D] = top;
+            meet[LANE * HEAD_STEP + D + 1] = mass;
+        }
         UNROLL
-        for (int j = 0; j < MINE; j++) meet[m * HEAD_STEP + LANE * MINE + j] = sum[m][j];
+        for (int m = 0; m < GROUP; m++)
+            UNROLL
+            for (int j = 0; j < MINE; j++) meet[m * HEAD_STEP + LANE * MINE + j] = sum[m][j];
+    }
 #endif
     SYNC();
 
-    /* ---- the warps meet: a thread has four elements of a head */
+    /* ---- the warps meet */
+    float *const parts = PART + PART_AT(batch, head, 0, 0, 0);
     UNROLL_BY(1)
     for (int item = TID; item < GROUP * D / 4; item += THREADS) {
-        const int m = item / (D / 4), d = item % (D / 4) * 4;
-        float high = -INF_F, whole = 0.0f, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}; /* a block's first warp has keys: high is finite */
-        UNROLL
-        for (int w = 0; w < WARPS; w++) high = FMAXF(high, peaks[w * GROUP + m]);
-        UNROLL
-        for (int w = 0; w < WARPS; w++) {
-            const float keep = POWER(peaks[w * GROUP + m] - high);
-            gp_u32 theirs[4];
-            LD_RUN(tiles + w * STAGES * SLOT + m * HEAD_STEP + d, theirs);
-            whole = FMAF(keep, masses[w * GROUP + m], whole);
-            UNROLL
-            for (int j = 0; j < 4; j++) sum[j] = FMAF(keep, gp_float_of(theirs[j]), sum[j]);
-        }
-        if (active == 1) FINISH(m, d);
+        ELEMENTS;
+        ADD_PARTS(WARPS, (const float *)tiles, STAGES * SLOT, WARPS); /* the first has keys: HIGH is finite */
+        if (active == 1) FINISH;
         else {
-            STV_F32(PART, PART_AT(batch, head, split, m, d), sum);
+            STV_F32(parts, (split * GROUP + m) * HEAD_STEP + d, sum);
             if (d == 0) {
-                STATS_ST(STATS_AT(batch, head, split, m, 0), high);
-                STATS_ST(STATS_AT(batch, head, split, m, 1), whole);
+                const float stats[4] = {high, whole, 0.0f, 0.0f};
+                STV_F32(parts, (split * GROUP + m) * HEAD_STEP + D, stats);
             }
         }
     }
@@ -440,34 +464,9 @@ KERNEL(KERNEL_BLOCK)
     if (TID == 0) TICKETS_ST(TICKETS_OFF + batch * TICKETS_S0 + head, 0); /* for the next launch */
     UNROLL_BY(1)
     for (int item = TID; item < GROUP * D / 4; item += THREADS) {
-        const int m = item / (D / 4), d = item % (D / 4) * 4;
-        float high = -INF_F, whole = 0.0f, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        ELEMENTS;
         UNROLL_BY(1)
-        for (int from = 0; from < active; from += MERGED) {
-            float peak[MERGED], weight[MERGED], best = high;
-            gp_u32 part[MERGED][4];
-            UNROLL
-            for (int s = 0; s < MERGED; s++) { /* all loads first */
-                const int other = MIN(from + s, active - 1);
-                peak[s] = STATS_LD(STATS_AT(batch, head, other, m, 0));
-                weight[s] = STATS_LD(STATS_AT(batch, head, other, m, 1));
-                LD_RUN(PART + PART_AT(batch, head, other, m, d), part[s]);
-            }
-            UNROLL
-            for (int s = 0; s < MERGED; s++) best = FMAXF(best, peak[s]);
-            const float fade = POWER(high - best);
-            high = best;
-            whole *= fade;
-            UNROLL
-            for (int j = 0; j < 4; j++) sum[j] *= fade;
-            UNROLL
-            for (int s = 0; s < MERGED; s++) {
-                const float keep = from + s < active ? POWER(peak[s] - best) : 0.0f;
-                whole = FMAF(keep, weight[s], whole);
-                UNROLL
-                for (int j = 0; j < 4; j++) sum[j] = FMAF(keep, gp_float_of(part[s][j]), sum[j]);
-            }
-        }
-        FINISH(m, d);
+        for (int from = 0; from < active; from += MERGED) ADD_PARTS(MERGED, parts + from * (GROUP * HEAD_STEP), GROUP * HEAD_STEP, active - from);
+        FINISH;
     }
 }

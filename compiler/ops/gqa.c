@@ -508,16 +508,16 @@ static void one_row_turn(Lower *l, Kernel *k, const Node *n, bool early)
     for (int input = GQ_QUERY; off && input <= GQ_KEY; input++) l->fates[head_node(&c->graph, n, input, OP_ROTARY) - c->graph.nodes].launch = l->launch_count;
 }
 
-typedef struct OneRowCut { int64_t warps, stages, share, splits, shared; } OneRowCut;
+/* WARPS have keys; CREW, in all, the new row and the sums. */
+typedef struct OneRowCut { int64_t warps, crew, stages, share, splits, shared; } OneRowCut;
 
 /* How a block, and how many, have the keys of a head: as many as a block takes before the kernel waits, then it pays to have another. */
 static OneRowCut one_row_cut(Compilation *c, int64_t head, int64_t group, int64_t heads, int64_t keys)
 {
     const int64_t slot = 4 * SLICE * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
     const int64_t room = limit >= ROOM + 16 * 1024 ? ROOM : ROOM_ANYWHERE;
-    OneRowCut cut = {8, 1, 0, 1, 0};
-    while (cut.warps * slot > room) cut.warps /= 2;
-    if (2 * cut.warps * slot <= room) cut.stages = 2;
+    OneRowCut cut = {.warps = room / slot < 16 ? room / slot : 16, .stages = 1, .splits = 1};
+    cut.crew = cut.warps > 8 ? cut.warps : 8;
     cut.share = cut.warps * cut.stages * SLICE;
     cut.shared = cut.warps * cut.stages * slot;
     while (cut.splits < 64 && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
@@ -530,8 +530,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     const int64_t group = z->heads / z->kv_heads, batch = lower_upper(l, p->q.dims[0]);
     const int64_t capacity = keys->capacity < values->capacity ? keys->capacity : values->capacity;
     const OneRowCut cut = one_row_cut(c, p->head, group, z->kv_heads * batch, a->window > 0 && a->window < capacity ? a->window : capacity);
-    const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, cut.splits), dim_const(c, group), dim_const(c, p->head)};
-    const Dim pair[5] = {shape[0], shape[1], shape[2], shape[3], dim_const(c, 2)};
+    const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, cut.splits), dim_const(c, group), dim_const(c, p->head + 4)};
     Kernel *k = kernel_begin(l, n, "attention_one");
     kernel_in(k, "Q", p->q);
     kernel_in(k, "KN", p->k);
@@ -540,7 +539,6 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_inout(k, "V", values->present);
     attend_length_operand(k, a);
     kernel_out(k, "Y", a->y);
-    kernel_out(k, "STATS", lower_temporary(l, arena_text(&c->arena, "%s: maxima and sums", n->name), DT_F32, 5, pair));
     kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
     kernel_inout(k, "TICKETS", tickets_view(l, 2, shape));
     attend_sinks(k, a);
@@ -567,7 +565,7 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_shared(k, cut.shared);
     const int64_t row = 2 * batch * z->kv_heads * dtype_bytes(keys->present.store, p->head);
     kernel_bytes(k, 2 * row + 2 * batch * z->heads * dtype_bytes(p->q.store, p->head), row);
-    kernel_launch(k, cut.splits, z->kv_heads, batch, (int)(32 * cut.warps));
+    kernel_launch(k, cut.splits, z->kv_heads, batch, (int)(32 * cut.crew));
 }
 
 static void gqa_lower(Lower *l, Node *n)
