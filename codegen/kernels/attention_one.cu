@@ -63,11 +63,10 @@
     gp_u16 raw[EACH][MINE]; \
     UNROLL \
     for (int i = 0; i < EACH; i++) { \
-        const int item = WARP + i * CREW, h = item < GROUP ? head * GROUP + item : head; \
-        const gp_u16 *const from = item < GROUP ? (const gp_u16 *)Q + Q_AT(batch, h, 0, 0) : item == GROUP ? (const gp_u16 *)KN + KN_AT(batch, h, 0, 0) : (const gp_u16 *)VN + VN_AT(batch, h, 0, 0); \
+        const int item = WARP + i * CREW; \
         const idx step = item < GROUP ? Q_S3 : item == GROUP ? KN_S3 : VN_S3; \
         UNROLL \
-        for (int j = 0; j < MINE; j++) raw[i][j] = from[(LANE + 32 * j) * step]; \
+        for (int j = 0; j < MINE; j++) raw[i][j] = fresh[i][32 * j * step]; \
     } \
     UNROLL \
     for (int i = 0; i < EACH; i++) \
@@ -114,15 +113,15 @@
 #define ELEMENTS \
     const int m = item / (D / 4), d = item % (D / 4) * 4; \
     float high = -INF_F, whole = 0.0f, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}
-#define ADD_PARTS(count, from, step, left) \
+#define ADD_PARTS(load, count, from, step, left) \
     do { \
         gp_u32 part[count][4], stats[count][4]; \
         float best = high; \
         UNROLL \
         for (int s = 0; s < (count); s++) { \
             const float *const row = (from) + m * HEAD_STEP + MIN(s, (left) - 1) * (step); \
-            LD_RUN(row + d, part[s]); \
-            LD_RUN(row + D, stats[s]); \
+            load(row + d, part[s]); \
+            load(row + D, stats[s]); \
         } \
         UNROLL \
         for (int s = 0; s < (count); s++) best = FMAXF(best, gp_float_of(stats[s][0])); \
@@ -182,6 +181,36 @@ KERNEL(KERNEL_BLOCK)
         LATE_WAIT
         return;
     }
+
+    /* Where things lie, before the wait. */
+    const gp_u16 *fresh[EACH];
+    int line_at[EACH][2]; /* of the lane's even and odd elements: 64 halves on it is the same */
+    UNROLL
+    for (int i = 0; i < EACH; i++) {
+        const int item = WARP + i * CREW, h = item < GROUP ? head * GROUP + item : head;
+        fresh[i] = item < GROUP ? (const gp_u16 *)Q + Q_AT(batch, h, 0, LANE) : item == GROUP ? (const gp_u16 *)KN + KN_AT(batch, h, 0, LANE) : (const gp_u16 *)VN + VN_AT(batch, h, 0, LANE);
+        line_at[i][0] = RUN_AT(item, LANE / 8) * 2 + LANE % 8;
+        line_at[i][1] = RUN_AT(item, 4 + LANE / 8) * 2 + LANE % 8;
+        READY8(fresh[i]);
+        READY4(line_at[i][0]);
+        READY4(line_at[i][1]);
+    }
+#if CORES /* the lane's rows of matrices, for the first eight runs: eight runs on it is the same */
+    const int g = LANE / 4, t = LANE % 4, lo = LANE % 8;
+    int q_at[4], k_at[2], v_at[4];
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        q_at[j] = RUN_AT(MIN(lo, GROUP - 1), 2 * j + LANE / 16);
+        v_at[j] = RUN_AT(LANE / 16 * 8 + lo, 2 * j + LANE / 8 % 2);
+        READY4(q_at[j]);
+        READY4(v_at[j]);
+    }
+    UNROLL
+    for (int j = 0; j < 2; j++) {
+        k_at[j] = RUN_AT(lo, 4 * j + LANE / 8);
+        READY4(k_at[j]);
+    }
+#endif
 
     /* What is read here comes in few round trips: first the length and the new row, then, at once, all that the length places. */
     const idx length = (idx)LEN_LD(LEN_OFF + batch * LEN_S0);
@@ -258,10 +287,9 @@ KERNEL(KERNEL_BLOCK)
 #endif
         UNROLL
         for (int j = 0; j < MINE && item < ITEMS; j++) {
-            const int d = LANE + 32 * j;
-            ((gp_u16 *)lines)[RUN_AT(item, d / 8) * 2 + d % 8] = item < GROUP ? GP_PASTE(GP_TO_, ROW_TYPE)(mine[i][j]) : GP_PASTE(GP_TO_, TYPE)(mine[i][j]);
+            ((gp_u16 *)lines)[line_at[i][j % 2] + j / 2 * 64] = item < GROUP ? GP_PASTE(GP_TO_, ROW_TYPE)(mine[i][j]) : GP_PASTE(GP_TO_, TYPE)(mine[i][j]);
 #if !CORES
-            if (item < GROUP) query[item * D + d] = Q_RND(mine[i][j]);
+            if (item < GROUP) query[item * D + LANE + 32 * j] = Q_RND(mine[i][j]);
 #endif
         }
     }
@@ -270,10 +298,6 @@ KERNEL(KERNEL_BLOCK)
     /* ---- the keys */
     float *const meet = (float *)mine_at; /* where the warp's sums go when its slices are through */
 #if CORES
-    const int g = LANE / 4, t = LANE % 4, lo = LANE % 8, row_of = MIN(lo, GROUP - 1);
-    const int q_at[4] = {RUN_AT(row_of, LANE / 16), RUN_AT(row_of, 2 + LANE / 16), RUN_AT(row_of, 4 + LANE / 16), RUN_AT(row_of, 6 + LANE / 16)};
-    const int k_at[2] = {RUN_AT(lo, LANE / 8), RUN_AT(lo, 4 + LANE / 8)}, v_row = LANE / 16 * 8 + lo, v_run = LANE / 8 % 2;
-    const int v_at[4] = {RUN_AT(v_row, v_run), RUN_AT(v_row, 2 + v_run), RUN_AT(v_row, 4 + v_run), RUN_AT(v_row, 6 + v_run)};
     float top = -INF_F, mass = 0.0f, sum[D / 16][4]; /* of head g, and this lane's keys; sums of heads 2 * t and the next */
     UNROLL
     for (int j = 0; j < D / 16; j++) sum[j][0] = sum[j][1] = sum[j][2] = sum[j][3] = 0.0f;
@@ -419,9 +443,10 @@ KERNEL(KERNEL_BLOCK)
         }
         UNROLL
         for (int e = 0; e < 4; e++) {
+            float *const to = meet + (2 * t + e % 2) * HEAD_STEP + e / 2 * 8 + g;
             if (2 * t + e % 2 < GROUP) {
                 UNROLL
-                for (int j = 0; j < D / 16; j++) meet[(2 * t + e % 2) * HEAD_STEP + 16 * j + e / 2 * 8 + g] = sum[j][e];
+                for (int j = 0; j < D / 16; j++) to[16 * j] = sum[j][e];
             }
         }
     }
@@ -444,7 +469,7 @@ KERNEL(KERNEL_BLOCK)
     UNROLL_BY(1)
     for (int item = TID; item < GROUP * D / 4; item += THREADS) {
         ELEMENTS;
-        ADD_PARTS(WARPS, (const float *)tiles, STAGES * SLOT, WARPS); /* the first has keys: HIGH is finite */
+        ADD_PARTS(LD_RUN, WARPS, (const float *)tiles, STAGES * SLOT, WARPS); /* the first has keys: HIGH is finite */
         if (active == 1) FINISH;
         else {
             STV_F32(parts, (split * GROUP + m) * HEAD_STEP + d, sum);
@@ -466,7 +491,7 @@ KERNEL(KERNEL_BLOCK)
     for (int item = TID; item < GROUP * D / 4; item += THREADS) {
         ELEMENTS;
         UNROLL_BY(1)
-        for (int from = 0; from < active; from += MERGED) ADD_PARTS(MERGED, parts + from * (GROUP * HEAD_STEP), GROUP * HEAD_STEP, active - from);
+        for (int from = 0; from < active; from += MERGED) ADD_PARTS(LD_WRITTEN, MERGED, parts + from * (GROUP * HEAD_STEP), GROUP * HEAD_STEP, active - from);
         FINISH;
     }
 }
