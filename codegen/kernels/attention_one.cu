@@ -67,11 +67,7 @@
         const idx step = item < GROUP ? Q_S3 : item == GROUP ? KN_S3 : VN_S3; \
         UNROLL \
         for (int j = 0; j < MINE; j++) raw[i][j] = fresh[i][32 * j * step]; \
-    } \
-    UNROLL \
-    for (int i = 0; i < EACH; i++) \
-        UNROLL \
-        for (int j = 0; j < MINE; j++) mine[i][j] = GP_PASTE(GP_OF_, ROW_TYPE)(raw[i][j]);
+    }
 /* A position without a row in the tables: not rotated. */
 #define LOAD_TURN \
     const idx position = TURN_AT; \
@@ -115,13 +111,14 @@
     float high = -INF_F, whole = 0.0f, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}
 #define ADD_PARTS(load, count, from, step, left) \
     do { \
+        const float *const parts_at = (from) + m * HEAD_STEP + d, *const stats_at = (from) + m * HEAD_STEP + D; \
         gp_u32 part[count][4], stats[count][4]; \
         float best = high; \
         UNROLL \
         for (int s = 0; s < (count); s++) { \
-            const float *const row = (from) + m * HEAD_STEP + MIN(s, (left) - 1) * (step); \
-            load(row + d, part[s]); \
-            load(row + D, stats[s]); \
+            const int row = MIN(s, (left) - 1) * (step); \
+            load(parts_at + row, part[s]); \
+            load(stats_at + row, stats[s]); \
         } \
         UNROLL \
         for (int s = 0; s < (count); s++) best = FMAXF(best, gp_float_of(stats[s][0])); \
@@ -182,7 +179,7 @@ KERNEL(KERNEL_BLOCK)
         return;
     }
 
-    /* Where things lie, before the wait. */
+    /* Where the lane's elements of the new row come from, and go. */
     const gp_u16 *fresh[EACH];
     int line_at[EACH][2]; /* of the lane's even and odd elements: 64 halves on it is the same */
     UNROLL
@@ -195,26 +192,9 @@ KERNEL(KERNEL_BLOCK)
         READY4(line_at[i][0]);
         READY4(line_at[i][1]);
     }
-#if CORES /* the lane's rows of matrices, for the first eight runs: eight runs on it is the same */
-    const int g = LANE / 4, t = LANE % 4, lo = LANE % 8;
-    int q_at[4], k_at[2], v_at[4];
-    UNROLL
-    for (int j = 0; j < 4; j++) {
-        q_at[j] = RUN_AT(MIN(lo, GROUP - 1), 2 * j + LANE / 16);
-        v_at[j] = RUN_AT(LANE / 16 * 8 + lo, 2 * j + LANE / 8 % 2);
-        READY4(q_at[j]);
-        READY4(v_at[j]);
-    }
-    UNROLL
-    for (int j = 0; j < 2; j++) {
-        k_at[j] = RUN_AT(lo, 4 * j + LANE / 8);
-        READY4(k_at[j]);
-    }
-#endif
 
     /* What is read here comes in few round trips: first the length and the new row, then, at once, all that the length places. */
     const idx length = (idx)LEN_LD(LEN_OFF + batch * LEN_S0);
-    float mine[EACH][MINE];
 #if !EARLY
     LOAD_MINE
 #endif
@@ -233,6 +213,8 @@ KERNEL(KERNEL_BLOCK)
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     gp_u32 *const mine_at = tiles + WARP * STAGES * SLOT;
     const int first = WARP < WARPS ? split + active * WARP : slices, pace = active * WARPS; /* the warp's slices */
+    int newest = (slices - 1) % active == split; /* the block has the new row's */
+    READY4(newest);
     UNROLL
     for (int stage = 0; stage < STAGES; stage++) LOAD_SLICE(first + stage * pace, stage);
 #if HALF && TURN_EARLY
@@ -251,29 +233,49 @@ KERNEL(KERNEL_BLOCK)
     const int stores = 1;
 #endif
 
+#if CORES /* the lane's rows of matrices, for the first eight runs: eight runs on it is the same; while the new row is on its way */
+    const int g = LANE / 4, t = LANE % 4, lo = LANE % 8;
+    int q_at[4], k_at[2], v_at[4];
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        q_at[j] = RUN_AT(MIN(lo, GROUP - 1), 2 * j + LANE / 16);
+        v_at[j] = RUN_AT(LANE / 16 * 8 + lo, 2 * j + LANE / 8 % 2);
+        READY4(q_at[j]);
+        READY4(v_at[j]);
+    }
+    UNROLL
+    for (int j = 0; j < 2; j++) {
+        k_at[j] = RUN_AT(lo, 4 * j + LANE / 8);
+        READY4(k_at[j]);
+    }
+#endif
+
     /* ---- the new row: a warp a head */
     UNROLL
     for (int i = 0; i < EACH; i++) {
         const int item = WARP + i * CREW;
+        float mine[MINE];
+        UNROLL
+        for (int j = 0; j < MINE; j++) mine[j] = GP_PASTE(GP_OF_, ROW_TYPE)(raw[i][j]);
 #if NORM_Q || NORM_K
         float square = 0.0f;
         UNROLL
-        for (int j = 0; j < MINE; j++) square = FMAF(mine[i][j], mine[i][j], square);
+        for (int j = 0; j < MINE; j++) square = FMAF(mine[j], mine[j], square);
         square = WARP_SUM(square) / (float)D;
         if ((NORM_Q && item < GROUP) || (NORM_K && item == GROUP)) {
             const float inverse = 1.0f / SQRTF(square + (item < GROUP ? (float)EPSILON_Q : (float)EPSILON_K));
             UNROLL
-            for (int j = 0; j < MINE; j++) mine[i][j] = Q_RND(mine[i][j] * inverse * GP_PASTE(GP_OF_, ROW_TYPE)((gp_u16)gain[i][j]));
+            for (int j = 0; j < MINE; j++) mine[j] = Q_RND(mine[j] * inverse * GP_PASTE(GP_OF_, ROW_TYPE)((gp_u16)gain[i][j]));
         }
 #endif
 #if HALF && IN_LANE
         UNROLL
-        for (int turn = 0; turn < TURNS && item <= GROUP; turn++) TURN(mine[i][turn], mine[i][turn + TURNS], turn);
+        for (int turn = 0; turn < TURNS && item <= GROUP; turn++) TURN(mine[turn], mine[turn + TURNS], turn);
 #elif HALF
         float *const pairs = turned + WARP * 2 * HALF;
         UNROLL
         for (int j = 0; j < MINE; j++)
-            if (LANE + 32 * j < 2 * HALF) pairs[LANE + 32 * j] = mine[i][j];
+            if (LANE + 32 * j < 2 * HALF) pairs[LANE + 32 * j] = mine[j];
         SYNC_WARP();
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
@@ -283,17 +285,23 @@ KERNEL(KERNEL_BLOCK)
         SYNC_WARP();
         UNROLL
         for (int j = 0; j < MINE; j++)
-            if (LANE + 32 * j < 2 * HALF) mine[i][j] = pairs[LANE + 32 * j];
+            if (LANE + 32 * j < 2 * HALF) mine[j] = pairs[LANE + 32 * j];
 #endif
         UNROLL
         for (int j = 0; j < MINE && item < ITEMS; j++) {
-            ((gp_u16 *)lines)[line_at[i][j % 2] + j / 2 * 64] = item < GROUP ? GP_PASTE(GP_TO_, ROW_TYPE)(mine[i][j]) : GP_PASTE(GP_TO_, TYPE)(mine[i][j]);
+            ((gp_u16 *)lines)[line_at[i][j % 2] + j / 2 * 64] = item < GROUP ? GP_PASTE(GP_TO_, ROW_TYPE)(mine[j]) : GP_PASTE(GP_TO_, TYPE)(mine[j]);
 #if !CORES
-            if (item < GROUP) query[item * D + LANE + 32 * j] = Q_RND(mine[i][j]);
+            if (item < GROUP) query[item * D + LANE + 32 * j] = Q_RND(mine[j]);
 #endif
         }
     }
     SYNC();
+    if (stores && newest && TID < 2 * RUNS) {
+        const int run = TID % RUNS;
+        gp_u32 words[4];
+        LD_RUN(lines + RUN_AT(GROUP + TID / RUNS, run), words);
+        ST_RUN(TID < RUNS ? (void *)(K + K_AT(batch, head, past, run * 8)) : (void *)(V + V_AT(batch, head, past, run * 8)), words);
+    }
 
     /* ---- the keys */
     float *const meet = (float *)mine_at; /* where the warp's sums go when its slices are through */
@@ -317,12 +325,10 @@ KERNEL(KERNEL_BLOCK)
         SYNC_WARP();
         if (slice == slices - 1) { /* the new row is its last */
             for (int run = LANE; run < 2 * RUNS; run += 32) {
-                const int d = run % RUNS * 8;
                 gp_u32 words[4];
                 LD_RUN(lines + RUN_AT(GROUP + run / RUNS, run % RUNS), words);
                 UNROLL
                 for (int j = 0; j < 4; j++) keys[run / RUNS * (SLOT / 2) + RUN_AT(left - 1, run % RUNS) + j] = words[j];
-                if (stores) ST_RUN(run < RUNS ? (void *)(K + K_AT(batch, head, past, d)) : (void *)(V + V_AT(batch, head, past, d)), words);
             }
             SYNC_WARP();
         }

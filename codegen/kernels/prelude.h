@@ -799,9 +799,9 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
         (out)[0] = gp_v.x, (out)[1] = gp_v.y, (out)[2] = gp_v.z, (out)[3] = gp_v.w; \
     } while (0)
 #define ST_RUN(p, from) gp_store16((p), (from)[0], (from)[1], (from)[2], (from)[3])
-/* As LD_RUN from global memory, where it stands in the text. */
+/* As LD_RUN, of what other blocks wrote; such loads stay in the order of the text. */
 #define LD_WRITTEN(p, out) \
-    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"((out)[0]), "=r"((out)[1]), "=r"((out)[2]), "=r"((out)[3]) : "l"(p) : "memory")
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"((out)[0]), "=r"((out)[1]), "=r"((out)[2]), "=r"((out)[3]) : "l"(p) : "memory")
 /* What is in a variable of so many bytes has been computed here. */
 #define READY4(v) asm volatile("" : "+r"(v))
 #define READY8(v) asm volatile("" : "+l"(v))
