@@ -3,7 +3,7 @@ constant length, of which each sequence has its own part. Expected values, of th
 from the same rounded inputs; a head norm is a node there."""
 import numpy as np
 
-from op_models import Graph, random
+from op_models import TOLERANCES, TYPES, Graph, random
 from ops_attention import tables
 
 MS = "com.microsoft"
@@ -18,6 +18,8 @@ class Attention(Graph):
     def __init__(self, name, dtype, kernels=None, pasts=PASTS, heads=4, kv_heads=2, head=64, packed=False, half=0, positions=None,
                  sinks=False, norms=None, bias=False, rows=1, length=ROWS, caches=None, **attrs):
         super().__init__("%s_%s" % (name, dtype), dtype, ONE if kernels is None else kernels)
+        if caches:
+            self.tolerance, self.output_types = TOLERANCES["bf16"], {1: TYPES[caches], 2: TYPES[caches]}
         self.heads, self.kv_heads, self.head, self.batch, self.rows, self.pasts = heads, kv_heads, head, len(pasts), rows, pasts
         q, k, v = (self.new_rows(seed, count) for seed, count in ((1, heads), (2, kv_heads), (3, kv_heads)))
         if packed:

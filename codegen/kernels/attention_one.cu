@@ -2,8 +2,8 @@
  * caches, and the attention of the GROUP query heads that share a key head, in one launch.
  *
  * SPLITS blocks share the keys of a key head, a block more for each SHARE keys. A warp has SLICE keys at a time, in turn, for all GROUP queries,
- * in shared memory of its own: STAGES slices, those that come first read before all else. So each key is read once, and warps meet
- * only when they are through. Softmax online. Where several blocks had keys, the last of them to arrive, which TICKETS tells, merges
+ * in shared memory of its own: the first before all else, the next ones' keys as soon as the scores are done, values behind them. So each key
+ * is read once, and warps meet only when they are through. Softmax online. Where several blocks had keys, the last of them to arrive, which TICKETS tells, merges
  * what they left in PART, in the order of the splits: results do not depend on the order of arrival.
  * CORES: on tensor cores. Scores are query heads x keys, the rows behind GROUP repeat its last: a lane ends with keys of one head, just as the
  * product of the values (V^T x shares, element x head) wants them. A share goes into it as two halves whose sum it is, to 16 bits at
@@ -43,20 +43,35 @@
 #else
 #define CORES 0
 #endif
-/* The old keys and values of a slice, if it is one, on their way to a stage; zeros in place of the new row and behind it. */
-#define LOAD_SLICE(slice, stage) \
+/* The old keys (X K) or values of a slice, if it is one, on their way, a group of copies; zeros in place of the new row and behind it. */
+#define LOAD_SLICE(X, to, old, slice) \
     do { \
         if ((slice) < slices) { \
-            gp_u32 *const to = mine_at + (stage) * SLOT; \
             const int from = (slice) * SLICE, left = past - begin - from; \
+            int lane = LANE; \
+            READY4(lane); /* so that all the rest stays behind the condition */ \
             UNROLL_BY(4) \
             for (int c = 0; c < SLICE * RUNS / 32; c++) { \
-                const int row = LANE / RUNS + c * (32 / RUNS), run = LANE % RUNS; \
-                COPY16(to + RUN_AT(row, run), old_keys + (idx)(from + row) * K_S2 + run * 8, row < left); \
-                COPY16(to + SLOT / 2 + RUN_AT(row, run), old_values + (idx)(from + row) * V_S2 + run * 8, row < left); \
+                const int row = lane / RUNS + c * (32 / RUNS), run = lane % RUNS; \
+                COPY16((to) + RUN_AT(row, run), (old) + (idx)(from + row) * X##_S2 + run * 8, row < left); \
             } \
         } \
         COPY_END(); \
+    } while (0)
+/* They have come, with the new row's, ITEM, at their end. */
+#define ARRIVE_SLICE(to, item) \
+    do { \
+        COPY_WAIT(1); \
+        SYNC_WARP(); \
+        if (slice == slices - 1) { \
+            if (LANE < RUNS) { \
+                gp_u32 words[4]; \
+                LD_RUN(lines + RUN_AT(item, LANE), words); \
+                UNROLL \
+                for (int j = 0; j < 4; j++) (to)[RUN_AT(left - 1, LANE) + j] = words[j]; \
+            } \
+            SYNC_WARP(); \
+        } \
     } while (0)
 /* The new row: a warp a head. All loads come before the first use of one: a round trip, not MINE. */
 #define LOAD_MINE \
@@ -79,18 +94,19 @@
         cosine[turn] = inside ? (float)COS_LD(COS_AT(position, i)) : 1.0f; \
         sine[turn] = inside ? (float)SIN_LD(SIN_AT(position, i)) : 0.0f; \
     }
+/* A pair. */
 #define TURN(u, w, turn) \
     do { \
         const float gp_u = (u), gp_w = (w); \
         (u) = gp_u * cosine[turn] - gp_w * sine[turn]; \
         (w) = gp_u * sine[turn] + gp_w * cosine[turn]; \
     } while (0)
-/* A result's elements from D on; the sink counts here, once. */
 #if SINK == 2
 #define SINK_SCORE ((float)SINKS_LD(SINKS_OFF + own * SINKS_S0) * LOG2E)
 #else
 #define SINK_SCORE 0.0f
 #endif
+/* The result's elements; a sink counts here, once. */
 #define FINISH \
     do { \
         const int own = head * GROUP + m; \
@@ -165,7 +181,7 @@ KERNEL(KERNEL_BLOCK)
     BEGIN
     SHARED(gp_u32, lines, ITEMS * D / 2); /* the new row: queries, of ROW_TYPE, key and value, of TYPE */
     SHARED(int, order, 1);
-    SHARED_MORE(gp_u32, tiles, WARPS * STAGES * SLOT);
+    SHARED_MORE(gp_u32, tiles, WARPS * SLOT);
 #if HALF && !IN_LANE
     SHARED(float, turned, CREW * 2 * HALF);
 #endif
@@ -211,12 +227,12 @@ KERNEL(KERNEL_BLOCK)
     }
     const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
-    gp_u32 *const mine_at = tiles + WARP * STAGES * SLOT;
+    gp_u32 *const keys = tiles + WARP * SLOT, *const values = keys + SLOT / 2;
     const int first = WARP < WARPS ? split + active * WARP : slices, pace = active * WARPS; /* the warp's slices */
     int newest = (slices - 1) % active == split; /* the block has the new row's */
     READY4(newest);
-    UNROLL
-    for (int stage = 0; stage < STAGES; stage++) LOAD_SLICE(first + stage * pace, stage);
+    LOAD_SLICE(K, keys, old_keys, first);
+    LOAD_SLICE(V, values, old_values, first);
 #if HALF && TURN_EARLY
     LOAD_TURN
 #endif
@@ -304,7 +320,7 @@ KERNEL(KERNEL_BLOCK)
     }
 
     /* ---- the keys */
-    float *const meet = (float *)mine_at; /* where the warp's sums go when its slices are through */
+    float *const meet = (float *)keys; /* where the warp's sums go when its slices are through */
 #if CORES
     float top = -INF_F, mass = 0.0f, sum[D / 16][4]; /* of head g, and this lane's keys; sums of heads 2 * t and the next */
     UNROLL
@@ -316,22 +332,10 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int j = 0; j < MINE; j++) sum[m][j] = 0.0f;
 #endif
-    int stage = 0;
     UNROLL_BY(1)
     for (int slice = first; slice < slices; slice += pace) {
-        gp_u32 *const keys = mine_at + stage * SLOT, *const values = keys + SLOT / 2;
         const int left = last - begin - slice * SLICE; /* keys from the slice's first on */
-        COPY_WAIT(STAGES - 1);
-        SYNC_WARP();
-        if (slice == slices - 1) { /* the new row is its last */
-            for (int run = LANE; run < 2 * RUNS; run += 32) {
-                gp_u32 words[4];
-                LD_RUN(lines + RUN_AT(GROUP + run / RUNS, run % RUNS), words);
-                UNROLL
-                for (int j = 0; j < 4; j++) keys[run / RUNS * (SLOT / 2) + RUN_AT(left - 1, run % RUNS) + j] = words[j];
-            }
-            SYNC_WARP();
-        }
+        ARRIVE_SLICE(keys, GROUP);
 #if HAS_SOFTCAP
 #define SCORE(v) ((float)SOFTCAP * LOG2E * TANHF((v) * (float)SCALE / (float)SOFTCAP))
 #else
@@ -355,6 +359,8 @@ KERNEL(KERNEL_BLOCK)
                 GP_PASTE(MMA_, TYPE)(part[n][1], a[1], b + 2);
             }
         }
+        SYNC_WARP(); /* the keys are done with */
+        LOAD_SLICE(K, keys, old_keys, slice + pace);
         UNROLL
         for (int n = 0; n < SLICE / 8; n++) {
             UNROLL
@@ -387,6 +393,7 @@ KERNEL(KERNEL_BLOCK)
             UNROLL
             for (int e = 0; e < 4; e++) sum[j][e] *= fades[e % 2];
         }
+        ARRIVE_SLICE(values, GROUP + 1);
         UNROLL
         for (int k = 0; k < SLICE / 16; k++) {
             UNROLL
@@ -409,7 +416,8 @@ KERNEL(KERNEL_BLOCK)
             }
             by_head[m * (SLICE + 1) + key] = key < left ? SCORE(gp_acc_total(dot)) : -INF_F;
         }
-        SYNC_WARP();
+        SYNC_WARP(); /* the keys are done with */
+        LOAD_SLICE(K, keys, old_keys, slice + pace);
         if (LANE < GROUP) {
             float *const own = by_head + LANE * (SLICE + 1), high = top;
             for (int k = 0; k < SLICE; k++) high = FMAXF(high, own[k]);
@@ -419,7 +427,7 @@ KERNEL(KERNEL_BLOCK)
             for (int k = 0; k < SLICE; k++) mass += own[k] = POWER(own[k] - base);
             top = high;
         }
-        SYNC_WARP();
+        ARRIVE_SLICE(values, GROUP + 1);
         UNROLL
         for (int m = 0; m < GROUP; m++)
             UNROLL
@@ -435,9 +443,8 @@ KERNEL(KERNEL_BLOCK)
                 for (int j = 0; j < MINE; j++) sum[m][j] = FMAF(by_head[m * (SLICE + 1) + k], v[j], sum[m][j]);
         }
 #endif
-        SYNC_WARP(); /* the stage is free */
-        LOAD_SLICE(slice + STAGES * pace, stage);
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        SYNC_WARP(); /* so are the values */
+        LOAD_SLICE(V, values, old_values, slice + pace);
     }
 #if CORES
     mass += SHUFFLE_F(mass, LANE ^ 1);
@@ -475,7 +482,7 @@ KERNEL(KERNEL_BLOCK)
     UNROLL_BY(1)
     for (int item = TID; item < GROUP * D / 4; item += THREADS) {
         ELEMENTS;
-        ADD_PARTS(LD_RUN, WARPS, (const float *)tiles, STAGES * SLOT, WARPS); /* the first has keys: HIGH is finite */
+        ADD_PARTS(LD_RUN, WARPS, (const float *)tiles, SLOT, WARPS); /* the first has keys: HIGH is finite */
         if (active == 1) FINISH;
         else {
             STV_F32(parts, (split * GROUP + m) * HEAD_STEP + d, sum);
