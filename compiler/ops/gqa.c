@@ -324,8 +324,8 @@ static Cache open_cache(Lower *l, const Node *n, const Sizes *z, const Parts *p,
 
 /* ---- one new row a sequence: all in one launch */
 
-/* SLICE: keys that a warp has at once. A block's slices on their way take up to ROOM bytes, which leaves some for the blocks of the kernels beside
- * it; a split more costs the merge PARTS_BYTES at most. */
+/* SLICE: keys that a warp has at once. A block's slices take up to ROOM bytes, which leaves some for the blocks of the kernels before and behind;
+ * with ROOM_ANYWHERE no block takes more than 48 KB. A merge reads up to PARTS_BYTES. */
 enum { MAX_GROUP = 8, SLICE = 16, ROOM = 64 * 1024, ROOM_ANYWHERE = 24 * 1024, PARTS_BYTES = 256 * 1024 };
 
 static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
@@ -511,13 +511,15 @@ static void one_row_turn(Lower *l, Kernel *k, const Node *n, bool early)
 /* WARPS have keys; CREW, in all, the new row and the sums. */
 typedef struct OneRowCut { int64_t warps, crew, share, splits, shared; } OneRowCut;
 
-/* How a block, and how many, have the keys of a head: as many as a block takes before the kernel waits, then it pays to have another. */
+/* How many keys of a head a block has at once, SHARE, which it reads while the kernels before it run; for more of them it pays to have another
+ * block, as long as all HEADS of them fit on the device at twice. */
 static OneRowCut one_row_cut(Compilation *c, int64_t head, int64_t group, int64_t heads, int64_t keys)
 {
     const int64_t slot = 4 * SLICE * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
     const int64_t room = limit >= ROOM + 16 * 1024 ? ROOM : ROOM_ANYWHERE;
     OneRowCut cut = {.warps = room / slot < 16 ? room / slot : 16, .splits = 1};
-    cut.crew = cut.warps > 8 ? cut.warps : 8;
+    cut.crew = group + 2 > 8 ? group + 2 : 8; /* a warp for each head of the new row */
+    if (cut.crew < cut.warps) cut.crew = cut.warps;
     cut.share = cut.warps * SLICE;
     cut.shared = cut.warps * slot;
     while (cut.splits < 64 && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
