@@ -3,7 +3,7 @@ constant length, of which each sequence has its own part. Expected values, of th
 from the same rounded inputs; a head norm is a node there."""
 import numpy as np
 
-from op_models import Graph, random
+from op_models import TOLERANCES, TYPES, Graph, random
 from ops_attention import tables
 
 MS = "com.microsoft"
@@ -13,11 +13,13 @@ ONE, MANY = {"attention_one": 1, "launches": 2}, {"attention_one": 0}  # and wha
 
 
 class Attention(Graph):
-    """NORMS: head norms of query and key as "nodes" before it, or "inputs"."""
+    """NORMS: head norms of query and key as "nodes" before it, or "inputs". CACHES: their type, where it is another."""
 
     def __init__(self, name, dtype, kernels=None, pasts=PASTS, heads=4, kv_heads=2, head=64, packed=False, half=0, positions=None,
-                 sinks=False, norms=None, bias=False, rows=1, length=ROWS, **attrs):
+                 sinks=False, norms=None, bias=False, rows=1, length=ROWS, caches=None, **attrs):
         super().__init__("%s_%s" % (name, dtype), dtype, ONE if kernels is None else kernels)
+        if caches:
+            self.tolerance, self.output_types = TOLERANCES["bf16"], {1: TYPES[caches], 2: TYPES[caches]}
         self.heads, self.kv_heads, self.head, self.batch, self.rows, self.pasts = heads, kv_heads, head, len(pasts), rows, pasts
         q, k, v = (self.new_rows(seed, count) for seed, count in ((1, heads), (2, kv_heads), (3, kv_heads)))
         if packed:
@@ -29,7 +31,7 @@ class Attention(Graph):
                 if i or norms == "nodes":
                     inputs[i] = self.head_norm(inputs[i], count)
         for i, kind in enumerate(("key", "value")):
-            inputs.append(self.input("past_key_values.0." + kind, random(4 + i, (self.batch, kv_heads, length, head), dtype)))
+            inputs.append(self.input("past_key_values.0." + kind, random(4 + i, (self.batch, kv_heads, length, head), caches or dtype)))
         inputs += [self.input("lengths", np.array(pasts, np.int32) + rows - 1), self.constant(np.int32(max(pasts) + rows))]
         inputs += [self.constant(t) for t in tables(length, half, dtype)] if half else ["", ""]
         inputs += [self.input("positions", np.array(positions)) if positions else ""]
@@ -84,7 +86,14 @@ def forms(dtype):
         yield Attention("head_%d" % head, dtype, head=head, half=head // 2, pasts=PASTS[:5] + (130,), length=160)
     for kv_heads, group in ((3, 1), (2, 3), (1, 7), (2, 8)):
         yield Attention("group_%d" % group, dtype, heads=kv_heads * group, kv_heads=kv_heads, half=32, pasts=(3, 200, 64))
-    yield Attention("group_8_head_256", dtype, heads=8, kv_heads=1, head=256, pasts=(3, 200, 64), length=256)
+    # Pasts at the borders of a slice (16 keys), of what a block has at once, and so of another split (256, 128, 64 keys by the head): the new row
+    # is the last of one or the first of the next; then several turns of each warp, and more splits than are merged at once.
+    for head, heads, kv_heads, pasts in ((64, 7, 1, (14, 15, 16, 254, 255, 256, 511)), (128, 2, 1, (16, 126, 127, 128, 255, 256, 1100)),
+                                         (256, 6, 1, (62, 63, 64, 127, 128, 600)), (256, 8, 1, (0, 200, 64))):
+        yield Attention("borders_%d_%d" % (head, heads), dtype, heads=heads, kv_heads=kv_heads, head=head, half=32, pasts=pasts, length=max(pasts) + 40)
+    yield Attention("turns", dtype, heads=60, kv_heads=60, pasts=(1500, 1030), length=1536)
+    yield Attention("splits_sinks", dtype, sinks=True, softcap=1.5, pasts=(1500,), length=1536)
+    yield Attention("splits_window", dtype, head=128, local_window_size=300, smooth_softmax=1, pasts=(900, 299, 300), length=1024)
     yield Attention("many_heads", dtype, heads=64, kv_heads=64, pasts=(3, 90, 64), length=96)
 
 
@@ -118,3 +127,5 @@ def cases():
         yield from norms(dtype)
         yield from others(dtype)
     yield Attention("wide", "f32", MANY)
+    for dtype, caches in (("f16", "bf16"), ("bf16", "f16")):
+        yield Attention("caches_%s" % caches, dtype, heads=7, kv_heads=1, half=32, caches=caches, pasts=(3, 200, 300))

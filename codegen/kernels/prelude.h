@@ -805,12 +805,23 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
         const uint4 gp_v = *(const uint4 *)(p); \
         (out)[0] = gp_v.x, (out)[1] = gp_v.y, (out)[2] = gp_v.z, (out)[3] = gp_v.w; \
     } while (0)
+#define ST_RUN(p, from) gp_store16((p), (from)[0], (from)[1], (from)[2], (from)[3])
+/* As LD_RUN, of what other blocks wrote; such loads stay in the order of the text. */
+#define LD_WRITTEN(p, out) \
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"((out)[0]), "=r"((out)[1]), "=r"((out)[2]), "=r"((out)[3]) : "l"(p) : "memory")
+/* What is in a variable of so many bytes has been computed here. */
+#define READY4(v) asm volatile("" : "+r"(v))
+#define READY8(v) asm volatile("" : "+l"(v))
 #else
 #define LD_CONSTANT(p, out) ((void)__builtin_memcpy((out), (p), 16))
 #define LD_CONSTANT4(p, out) ((void)__builtin_memcpy(&(out), (p), 4))
 #define LD_CONSTANT2(p, out) ((void)((out) = *(const gp_u16 *)(p)))
 #define LD_CONSTANT1(p, out) ((void)((out) = *(const gp_u8 *)(p)))
 #define LD_RUN(p, out) ((void)__builtin_memcpy((out), (p), 16))
+#define ST_RUN(p, from) ((void)__builtin_memcpy((p), (from), 16))
+#define LD_WRITTEN(p, out) LD_RUN(p, out)
+#define READY4(v) ((void)0)
+#define READY8(v) ((void)0)
 #endif
 
 /* ---- the sampling tail: integers throughout, so that neither the order of threads nor the target changes a draw */

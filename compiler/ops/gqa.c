@@ -324,7 +324,9 @@ static Cache open_cache(Lower *l, const Node *n, const Sizes *z, const Parts *p,
 
 /* ---- one new row a sequence: all in one launch */
 
-enum { MAX_GROUP = 8, TILE_BYTES = 37 * 1024 };
+/* SLICE: keys that a warp has at once. A block's slices take up to ROOM bytes, which leaves some for the blocks of the kernels before and behind;
+ * with ROOM_ANYWHERE no block takes more than 48 KB. A merge reads up to PARTS_BYTES. */
+enum { MAX_GROUP = 8, SLICE = 16, ROOM = 64 * 1024, ROOM_ANYWHERE = 24 * 1024, PARTS_BYTES = 256 * 1024 };
 
 static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
 
@@ -506,16 +508,31 @@ static void one_row_turn(Lower *l, Kernel *k, const Node *n, bool early)
     for (int input = GQ_QUERY; off && input <= GQ_KEY; input++) l->fates[head_node(&c->graph, n, input, OP_ROTARY) - c->graph.nodes].launch = l->launch_count;
 }
 
+/* WARPS have keys; CREW, in all, the new row and the sums. */
+typedef struct OneRowCut { int64_t warps, crew, share, splits, shared; } OneRowCut;
+
+/* How many keys of a head a block has at once, SHARE, which it reads while the kernels before it run; for more of them it pays to have another
+ * block, as long as all HEADS of them fit on the device at twice. */
+static OneRowCut one_row_cut(Compilation *c, int64_t head, int64_t group, int64_t heads, int64_t keys)
+{
+    const int64_t slot = 4 * SLICE * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
+    const int64_t room = limit >= ROOM + 16 * 1024 ? ROOM : ROOM_ANYWHERE;
+    OneRowCut cut = {.warps = room / slot < 16 ? room / slot : 16, .splits = 1};
+    cut.crew = group + 2 > 8 ? group + 2 : 8; /* a warp for each head of the new row */
+    if (cut.crew < cut.warps) cut.crew = cut.warps;
+    cut.share = cut.warps * SLICE;
+    cut.shared = cut.warps * slot;
+    while (cut.splits < 64 && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
+    return cut;
+}
+
 static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
 {
     Compilation *c = l->c;
     const int64_t group = z->heads / z->kv_heads, batch = lower_upper(l, p->q.dims[0]);
-    const int64_t tile = 2 * 32 * (2 * p->head + 16); /* bytes of 32 keys and values in shared memory */
-    int64_t splits = 1, sub = group > 4 ? 1 : group > 2 ? 2 : 4;
-    while (sub > 1 && sub * tile > TILE_BYTES) sub /= 2;
-    while (splits < 64 && 2 * splits * z->kv_heads * batch <= 264) splits *= 2;
-    const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, splits), dim_const(c, group), dim_const(c, p->head)};
-    const Dim pair[5] = {shape[0], shape[1], shape[2], shape[3], dim_const(c, 2)};
+    const int64_t capacity = keys->capacity < values->capacity ? keys->capacity : values->capacity;
+    const OneRowCut cut = one_row_cut(c, p->head, group, z->kv_heads * batch, a->window > 0 && a->window < capacity ? a->window : capacity);
+    const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, cut.splits), dim_const(c, group), dim_const(c, p->head + 4)};
     Kernel *k = kernel_begin(l, n, "attention_one");
     kernel_in(k, "Q", p->q);
     kernel_in(k, "KN", p->k);
@@ -524,7 +541,6 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_inout(k, "V", values->present);
     attend_length_operand(k, a);
     kernel_out(k, "Y", a->y);
-    kernel_out(k, "STATS", lower_temporary(l, arena_text(&c->arena, "%s: maxima and sums", n->name), DT_F32, 5, pair));
     kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
     kernel_inout(k, "TICKETS", tickets_view(l, 2, shape));
     attend_sinks(k, a);
@@ -536,18 +552,21 @@ static void one_row_launch(Lower *l, const Node *n, const Sizes *z, const Parts 
     kernel_text(k, "ROW_TYPE", p->q.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "D", p->head);
     kernel_int(k, "GROUP", group);
-    kernel_int(k, "SPLITS", splits);
-    kernel_int(k, "SUB", sub);
+    kernel_int(k, "ALIKE", keys->present.store == p->q.store);
+    kernel_int(k, "SLICE", SLICE);
+    kernel_int(k, "WARPS", cut.warps);
+    kernel_int(k, "SPLITS", cut.splits);
+    kernel_int(k, "SHARE", cut.share);
     kernel_int(k, "EARLY", early);
-    kernel_int(k, "STAGES", 2 * sub * tile > TILE_BYTES ? 1 : 2);
-    kernel_int(k, "CAPACITY", keys->capacity < values->capacity ? keys->capacity : values->capacity);
+    kernel_int(k, "CAPACITY", capacity);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
     kernel_int(k, "HAS_SOFTCAP", a->softcap > 0);
     kernel_float(k, "SOFTCAP", a->softcap);
     kernel_float(k, "SCALE", a->scale);
+    kernel_shared(k, cut.shared);
     const int64_t row = 2 * batch * z->kv_heads * dtype_bytes(keys->present.store, p->head);
     kernel_bytes(k, 2 * row + 2 * batch * z->heads * dtype_bytes(p->q.store, p->head), row);
-    kernel_launch(k, splits, z->kv_heads, batch, (int)(32 * group * sub));
+    kernel_launch(k, cut.splits, z->kv_heads, batch, (int)(32 * cut.crew));
 }
 
 static void gqa_lower(Lower *l, Node *n)
