@@ -204,8 +204,33 @@ def epilogues(dtype):
     yield g.output(g.node("Mul", [silu(g, gate), product(g, "plain", "x", 160, 33)]))
 
 
+def sides(dtype):
+    """A few rows of 16 bits beside matrices of 4 of the same row: at most 128, and no more than there are tiles of 32 rows."""
+    def case(name, gemvs, k=512, launches=None):
+        return row("side_" + name, dtype, k, {"gemv": gemvs, "launches": launches or gemvs})
+    for kind, k in (("nbits32z", 512), ("nbits64", 896), ("nbits32", 4896)):
+        g = case("%s_%d" % (kind, k), 1, k)
+        yield g.output(product(g, kind, "x", k, 1600), product(g, "plain", "x", k, 33), product(g, kind, "x", k, 17),
+                       g.node("Add", [product(g, "plain", "x", k, 16), g.weight((16,))]))
+    g = case("first", 1)
+    one = g.node("Sigmoid", [product(g, "plain", "x", 512, 1)])
+    yield g.output(one, product(g, "nbits32", "x", 512, 64))
+    g = case("gated", 1)
+    yield g.output(gated(g, "nbits32z", 512, 640), product(g, "plain", "x", 512, 20))
+    g = case("normed", 1)
+    x = g.node("SimplifiedLayerNormalization", ["x", g.weight((512,))], epsilon=1e-6, axis=-1)
+    yield g.output(product(g, "nbits32", x, 512, 640), product(g, "plain", x, 512, 20))
+    g = case("many", 2)
+    yield g.output(product(g, "nbits32", "x", 512, 6400), product(g, "plain", "x", 512, 129))
+    g = case("more", 2)
+    yield g.output(product(g, "nbits32", "x", 512, 640), product(g, "plain", "x", 512, 21))
+    g = case("a_gate", 2)  # of its own kind: with what it gates
+    yield g.output(product(g, "nbits32", "x", 512, 6400), gated(g, "plain", 512, 20))
+
+
 def cases():
     for dtype in ("f16", "bf16"):
+        yield from sides(dtype)
         yield from sizes(dtype)
         yield from residents(dtype)
         yield from groups(dtype)

@@ -17,6 +17,7 @@
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
  *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
  *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
+ *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
  *   NORM            1: the row is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
  *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW
  * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a product of 16. The order along k is free as long as both operands have
@@ -219,6 +220,19 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     for (int e = 0; e < EACH; e++)
         if (TID + e * KERNEL_BLOCK < VECTORS) GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)(TID + e * KERNEL_BLOCK) * 8, scale[e]);
 #endif
+#if SIDE /* what the thread's part of the row is to be multiplied with, of this block's row */
+    gp_u32 beside[EACH][4];
+    float aside = 0.0f;
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int v = TID + e * KERNEL_BLOCK;
+        const unsigned char *w;
+        SIDE_FROM(BID_X)
+        UNROLL
+        for (int j = 0; j < 4; j++) beside[e][j] = 0u;
+        if (BID_X < SIDE && v < VECTORS) LD_CONSTANT(w + (idx)v * 16, beside[e]);
+    }
+#endif
     EXTENTS
     SHARED(gp_u32, line, PADDED / 2); /* the row */
     SHARED(float, sums, KEPT * KS * TILE_ROWS);
@@ -288,6 +302,15 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         for (int j = 0; j < 8; j++) y[j] = 0.0f;
         if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, y);
 #endif
+#if SIDE
+        UNROLL
+        for (int j = 0; j < 4; j++) {
+            float pair[2];
+            GP_PASTE(GP_PAIR_, TYPE)(beside[e][j], pair);
+            aside = FMAF(y[2 * j], pair[0], aside);
+            aside = FMAF(y[2 * j + 1], pair[1], aside);
+        }
+#endif
         UNROLL
         for (int j = 0; j < 8; j++) bits[j] = (gp_u32)GP_PASTE(GP_BITS_, TYPE)(y[j]);
         if (v < PADDED / 8) {
@@ -312,7 +335,20 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         }
 #endif
     }
+#if SIDE
+    SHARED(float, asides, KERNEL_BLOCK / 32);
+    aside = WARP_SUM(aside);
+    if (LANE == 0) asides[WARP] = aside;
+#endif
     SYNC();
+#if SIDE
+    if (BID_X < SIDE && TID == 0) {
+        float v = 0.0f;
+        UNROLL
+        for (int other = 0; other < KERNEL_BLOCK / 32; other++) v += asides[other];
+        SIDE_STORE(BID_X, v)
+    }
+#endif
 
     /* ---- the products */
     int unit = BID_X, kept = 0; /* units in `sums` */

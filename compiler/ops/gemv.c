@@ -6,17 +6,24 @@
 
 #include <string.h>
 
-enum { MAX_TOGETHER = 6, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024, TILE_BYTES = 2048 };
+enum { MAX_TOGETHER = 6, SIDE_ROWS = 128, MOST_ROWS = 32, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024, TILE_BYTES = 2048 };
 /* A multiprocessor's shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), how much of
  * that on its way is enough, and how many multiprocessors there are. (Figures of an H200.) */
 enum { RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024, MULTIPROCESSORS = 132 };
 
-typedef struct Member { Node *node; uint32_t index; RowMatrix m; int gate; } Member; /* gate: member that gates it; -1 none */
+typedef struct Member {
+    Node *node;
+    uint32_t index;
+    RowMatrix m;
+    int gate;                   /* member that gates it; -1 none */
+    bool side;                  /* a few rows of 16 bits beside matrices of 4: blocks compute them while they prepare the row */
+} Member;
 
 typedef struct Gemv {
     Lower *l;
     int count;
     Member members[MAX_TOGETHER];
+    const RowMatrix *main;      /* of the first that is none of the side */
     bool paired[MAX_TOGETHER];  /* made together with the one that it gates */
     const Node *norm;           /* NULL: none */
     NormRow row;
@@ -56,20 +63,66 @@ static int member_of(const Gemv *g, uint32_t node)
     return -1;
 }
 
-static void find_members(Gemv *g, uint32_t leader)
+/* The first member of the run from LEADER on that has 4 bits; false without one. */
+static bool find_four(const Gemv *g, uint32_t leader, RowMatrix *m)
+{
+    const Node *nodes = g->l->c->graph.nodes;
+    for (uint32_t i = leader; i <= g->l->c->graph.node_count; i++)
+        if (nodes[i].together == nodes[leader].together && !(nodes[i].op->facts & OP_NORM_ROW) && !g->l->made_by[i] && member_fits(g->l, &nodes[i], m) &&
+            m->bits == 4)
+            return true;
+    return false;
+}
+
+static bool gates_another(const Compilation *c, uint32_t node)
+{
+    for (uint32_t i = node + 1; i <= c->graph.node_count; i++)
+        if (c->graph.nodes[i].gate == node) return true;
+    return false;
+}
+
+/* Those of LEADER's run that have the matrices of KIND; with SIDES, few rows of 16 bits too. */
+static void collect(Gemv *g, uint32_t leader, const RowMatrix *kind, bool sides)
 {
     Compilation *c = g->l->c;
     const uint32_t first = c->graph.nodes[leader].together;
+    g->count = 0;
+    g->main = NULL;
+    memset(g->paired, 0, sizeof g->paired);
     for (uint32_t i = leader; i <= c->graph.node_count && g->count < MAX_TOGETHER; i++) {
         Node *n = &c->graph.nodes[i];
         RowMatrix m;
         if (n->together != first || (n->op->facts & OP_NORM_ROW) || g->l->made_by[i] || !member_fits(g->l, n, &m)) continue;
-        if (g->count && !same_kind(&m, &g->members[0].m)) continue;
+        const bool side = sides && m.bits == 16 && m.n <= SIDE_ROWS && !n->gate && !gates_another(c, i);
+        if (!side && !same_kind(&m, kind)) continue;
         const int gate = n->gate ? member_of(g, n->gate) : -1;
         if (n->gate && gate < 0 && i != leader) continue; /* what gates it is not there yet */
         if (gate >= 0) g->paired[gate] = true;
-        g->members[g->count++] = (Member){n, i, m, gate};
+        g->members[g->count] = (Member){n, i, m, gate, side};
+        if (!side && !g->main) g->main = &g->members[g->count].m;
+        g->count++;
     }
+}
+
+/* Whether each row of the side has a block of its own. */
+static bool sides_fit(const Gemv *g)
+{
+    int64_t sides = 0, tiles = 0;
+    for (int i = 0; i < g->count; i++)
+        if (g->members[i].side) sides += g->members[i].m.n;
+        else tiles += g->members[i].m.n / MOST_ROWS;
+    return g->main && sides <= SIDE_ROWS && sides <= tiles;
+}
+
+static void find_members(Gemv *g, uint32_t leader)
+{
+    RowMatrix kind;
+    if (find_four(g, leader, &kind)) {
+        collect(g, leader, &kind, true);
+        if (g->count && g->members[0].index == leader && sides_fit(g)) return;
+    }
+    if (member_fits(g->l, &g->l->c->graph.nodes[leader], &kind)) collect(g, leader, &kind, false);
+    else g->count = 0;
 }
 
 /* ---- the norm before */
@@ -107,7 +160,7 @@ static bool norm_fits(Lower *l, const Node *n, NormRow *r)
     const Value *y = node_output(c, n, 0);
     if (!g.count || g.members[0].node != first || !reads_row(first, n)) return false;
     const DType t = y->dtype;
-    const int64_t columns = g.members[0].m.k;
+    const int64_t columns = g.main->k;
     if (!norm_operand_fits(l, n, 0, t, columns) || !norm_operand_fits(l, n, r->scale, t, columns)) return false;
     if (!node_input(c, n, r->scale)->is_constant) return false; /* the kernel reads it before it waits for the kernels before it */
     return r->skip < 0 || norm_operand_fits(l, n, r->skip, t, columns);
@@ -234,7 +287,7 @@ static int64_t set_units(Gemv *g, Kernel *k)
     for (int i = 0; i < g->count; i++) {
         const Member *own = &g->members[i];
         set_operands(g, k, i);
-        if (g->paired[i]) continue;
+        if (g->paired[i] || own->side) continue;
         const int64_t end = units + ceil_div(own->m.n, own->gate >= 0 ? g->rows : g->tile_rows);
         text_add(&tile, "if ((u) < %lld) { ", (long long)end);
         text_add(&store, "if ((u) < %lld) { ", (long long)end);
@@ -250,6 +303,30 @@ static int64_t set_units(Gemv *g, Kernel *k)
     text_free(&tile);
     text_free(&store);
     return units;
+}
+
+/* Sets SIDE, its rows, and where they come from and go to. */
+static void set_sides(Gemv *g, Kernel *k)
+{
+    Text from = {0}, store = {0};
+    int64_t rows = 0;
+    for (int i = 0; i < g->count; i++) {
+        const Member *own = &g->members[i];
+        if (!own->side) continue;
+        text_add(&from, "if ((s) < %lld) w = (const unsigned char *)(B%d + B%d_OFF) + (idx)((s) - %lld) * %lld; else ", (long long)(rows + own->m.n), i, i,
+                 (long long)rows, 2 * (long long)own->m.stride);
+        text_add(&store, "if ((s) < %lld) { const idx n = (s) - %lld, m = 0; (void)m; ", (long long)(rows + own->m.n), (long long)rows);
+        add_store(g, k, &store, i, "v");
+        text_add(&store, "} else ");
+        rows += own->m.n;
+    }
+    text_add(&from, "w = 0;");
+    text_add(&store, "{ }");
+    kernel_int(k, "SIDE", rows);
+    kernel_text(k, "SIDE_FROM(s)", from.data);
+    kernel_text(k, "SIDE_STORE(s, v)", store.data);
+    text_free(&from);
+    text_free(&store);
 }
 
 /* ---- how the work is cut */
@@ -281,7 +358,7 @@ static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t sl
  * lane that takes 4 bits apart has much to do for each byte: then more warps. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
 static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
-    const bool four = g->members[0].m.bits == 4;
+    const bool four = g->main->bits == 4;
     if (units <= MULTIPROCESSORS) return cut_of(units, four ? 20 : 10, slices);
     if (!four) return units <= 2 * MULTIPROCESSORS ? cut_resident(1, 20, units, slices) : cut_resident(3, 10, units, slices);
     if (units <= 2 * MULTIPROCESSORS) return cut_of(units, 16, slices);
@@ -296,7 +373,7 @@ static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
 {
     static const int64_t candidates[] = {0, 120, 210, 310, 408, 607};
-    const RowMatrix *m = &g->members[0].m;
+    const RowMatrix *m = g->main;
     const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_blocks/units=%lldx%dx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
                                  g->parts, g->tile_rows, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0,
                                  dtype_name(g->type));
@@ -307,14 +384,14 @@ static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
 /* Whether a word holds the scales that a lane needs of a row's slice, and one the zeros. */
 static bool scales_copied(const Gemv *g)
 {
-    const RowMatrix *m = &g->members[0].m;
+    const RowMatrix *m = g->main;
     return m->bits == 4 && m->group <= (g->tile_rows == 32 ? 64 : 128) && ceil_div(m->k, m->group) % 2 == 0 && (!m->zeros.buffer || m->zero_row % 4 == 0);
 }
 
 /* Bytes of a place in the ring. */
 static int64_t slot_bytes(const Gemv *g)
 {
-    return TILE_BYTES + (scales_copied(g) ? 256 + (g->members[0].m.zeros.buffer ? 4 * g->tile_rows : 0) : 0);
+    return TILE_BYTES + (scales_copied(g) ? 256 + (g->main->zeros.buffer ? 4 * g->tile_rows : 0) : 0);
 }
 
 /* How shared memory is used: the sums of units, then as many slices on their way as there is room for and use, a divisor of a warp's
@@ -334,7 +411,7 @@ static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
     if (each > 1 && depth * slice * blocks > RING_FLYING) depth = RING_FLYING / (slice * blocks);
     if (depth > each * cut->slices) depth = each * cut->slices;
     if (depth < 1) depth = 1;
-    if (depth > cut->slices) depth = g->members[0].m.bits != 4 || scales_copied(g) ? depth / cut->slices * cut->slices : cut->slices;
+    if (depth > cut->slices) depth = g->main->bits != 4 || scales_copied(g) ? depth / cut->slices * cut->slices : cut->slices;
     while (depth < cut->slices && cut->slices % depth) depth--;
     cut->depth = depth;
 }
@@ -342,18 +419,20 @@ static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
 static bool whole_tiles(const Gemv *g, int rows)
 {
     for (int i = 0; i < g->count; i++)
-        if (g->members[i].m.n % rows) return false;
+        if (!g->members[i].side && g->members[i].m.n % rows) return false;
     return true;
 }
 
 static void launch(Gemv *g, Kernel *k, int64_t units)
 {
     Compilation *c = g->l->c;
-    const RowMatrix *m = &g->members[0].m;
+    const RowMatrix *m = g->main;
     const bool four = m->bits == 4;
     const int64_t span = !four ? 64 : g->tile_rows == 32 ? 128 : 256, padded = ceil_div(m->k, span) * span;
     Cut cut = choose_cut(g, units, padded / span);
     place_ring(g, &cut, 2 * padded + padded / 4, units);
+    int mains = 0;
+    for (int i = 0; i < g->count; i++) mains += !g->members[i].side;
     *(four ? &c->products_of_4_bits : &c->products_of_16_bits) += units * g->tile_rows * m->k * m->bits / 8;
     kernel_int(k, "K", m->k);
     kernel_int(k, "BITS", m->bits);
@@ -361,7 +440,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "CHUNKS", g->tile_rows == 32 ? 4 : 8);
     kernel_int(k, "TILE_ROWS", g->tile_rows);
     kernel_int(k, "WHOLE", whole_tiles(g, g->tile_rows));
-    kernel_int(k, "LINEAR", whole_tiles(g, g->tile_rows) && g->count == g->parts);
+    kernel_int(k, "LINEAR", whole_tiles(g, g->tile_rows) && mains == g->parts);
     kernel_int(k, "COPIED", scales_copied(g));
     kernel_int(k, "KB", ceil_div(m->k, 32));
     kernel_int(k, "GROUP", four ? m->group : 32);
@@ -407,10 +486,11 @@ bool gemv_lower(Lower *l, const Node *n)
     g.parts = 1;
     for (int i = 0; i < g.count; i++)
         if (g.paired[i]) g.parts = 2;
-    g.tile_rows = g.members[0].m.bits == 4 && g.members[0].m.k % 256 == 128 && whole_tiles(&g, 32) ? 32 : 16;
+    g.tile_rows = g.main->bits == 4 && g.main->k % 256 == 128 && whole_tiles(&g, 32) ? 32 : 16;
     g.rows = g.tile_rows / g.parts;
     set_norm(&g, k, n);
     const int64_t units = set_units(&g, k);
+    set_sides(&g, k);
     const int at = l->launch_count;
     launch(&g, k, units);
     for (int i = 1; i < g.count; i++) l->made_by[g.members[i].index] = at + 1;
