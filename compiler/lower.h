@@ -135,10 +135,16 @@ bool kernel_takes(Kernel *k, const Node *n);
  * folds in `total`: TAKE_BODY and TAKE are what is folded, RESULT is an expression behind ROW_EACH. Nothing is stored. */
 typedef struct HeldRow { const char *row_index, *column_index, *once, *each, *take_body, *take, *result; } HeldRow;
 HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix);
+/* For the norm N with its last elementwise node (Node.epilogue), in a kernel that has N's result, not rounded, in the variable ELEMENT: RESULT is that
+ * node's; nothing is stored. */
+HeldRow kernel_held_beside(Kernel *k, const Node *n, const char *element, const char *prefix);
 /* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);
 bool gemv_lower(Lower *l, const Node *n);
+/* ops/gemv_heads.c: true when the kernel of the product that alone reads what norm N and the elementwise nodes behind it make of each head of a row
+ * will begin with them. */
+bool gemv_defer_heads(Lower *l, const Node *n);
 /* ops/gqa.c: true when the attention that alone reads the result of N, a norm or a rotation of its heads, will do it; until then that has
  * the view of N's own input. */
 bool gqa_defer(Lower *l, const Node *n);

@@ -492,6 +492,20 @@ HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix)
     return row;
 }
 
+HeldRow kernel_held_beside(Kernel *k, const Node *n, const char *element, const char *prefix)
+{
+    Compilation *c = kernel_lower(k)->c;
+    RowText r = { .k = k, .node = (uint32_t)(n - c->graph.nodes), .prefix = prefix, .held = true };
+    HeldRow row = { .take_body = "", .take = "" };
+    row_indexes(k, n, c->graph.values[n->inputs[0]].rank - 1, &row.row_index, &row.column_index);
+    row_members(&r, n, element);
+    for (int i = 0; i < r.given_count; i++)
+        if (r.given[i].value == c->graph.nodes[n->epilogue].outputs[0]) row.result = r.given[i].name;
+    row.once = taken_text(&r, &r.once);
+    row.each = taken_text(&r, &r.each);
+    return row;
+}
+
 void lower_pointwise(Lower *l, Node *n)
 {
     if (n->fused_into) return; /* its consumer computes it, or lower_value asks for it */

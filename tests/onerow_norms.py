@@ -145,7 +145,41 @@ def wide_scale(dtype, narrow):
     return g
 
 
+def heads(dtype):
+    """A norm of each head with a gate behind it, between a recurrence and its output projection (compiler/ops/gemv_heads.c)."""
+    def graph(name, kernels, count, head, wide, kind="nbits32z", rows=1, products=1, shown=False):
+        k = count * head
+        g = Graph("heads_%s_%s" % (name, dtype), dtype, kernels, tolerance=None if dtype == "f16" else (2e-2, 2e-2))
+        apart = g.constant(np.array([-1, head]))
+        for i, operand in enumerate(("x", "z")):
+            g.input(operand, random(1 + i, (1, rows, k), dtype))
+        x, z = [g.node("Reshape", [operand, apart]) for operand in ("x", "z")]
+        y = g.node("RMSNormalization", [x, g.weight((head,))], epsilon=1e-6)
+        if wide:
+            y, z = [g.node("Cast", [v], to=1) if wide == "cast" else g.node("Identity", [v]) for v in (y, z)]
+        y = g.node("Mul", [y, g.node("Mul", [z, g.node("Sigmoid", [z])])])
+        if wide:
+            y = g.node("Cast", [y], to=10 if dtype == "f16" else 16) if wide == "cast" else g.node("Identity", [y])
+        row_of = g.node("Reshape", [y, g.constant(np.array([1, rows, k]))])
+        return g.output(*[product(g, kind, row_of, k, 40) for _ in range(products)], *([g.node("Neg", [y])] if shown else []))
+
+    def case(name, kernels, count, head, wide=True, **more):
+        g = graph(name, kernels, count, head, "cast" if wide else None, **more)
+        g.oracle_graph = graph(name, kernels, count, head, "none" if wide else None, **more)  # all in float32
+        return g
+    for wide in (False, True):
+        for count, head in ((3, 64), (5, 128), (2, 256), (20, 8), (10, 16)):
+            yield case("%d_%d_%s" % (count, head, "wide" if wide else "narrow"), JOINED, count, head, wide)
+    yield case("many", JOINED, 48, 128)
+    yield case("plain", JOINED, 3, 64, kind="plain")
+    yield case("no_power", APART, 4, 96)
+    yield case("shown", {"norm": 1, "gemv": 1}, 3, 64, shown=True)  # read by another node too
+    yield case("two", APART, 3, 64, products=2)
+    yield case("rows", {"norm": 1, "gemv": 0}, 3, 64, rows=2)
+
+
 def cases():
     for dtype in ("f16", "bf16"):
+        yield from heads(dtype)
         yield from taken(dtype)
         yield from kept(dtype)

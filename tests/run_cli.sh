@@ -81,7 +81,7 @@ tune() { "$gcc_plan" "$model" -o tune.plan --target host --capacity 256 --prefil
     grep -E '^attention_splits/[^ ]*,rows=256,f16 (1|2|4|8|16) # 1: [0-9.e+]+ us 2: [0-9.e+]+ us 4: [0-9.e+]+ us 8: [0-9.e+]+ us 16: [0-9.e+]+ us$' tune.txt; }
 check "--tune writes the fastest value of each choice" tune
 splits() { "$inspect" "$1" | awk '$2 ~ /^attention_[0-9]/ && !found++ { print $3 }'; } # grid of decode's first attention
-tuned() { sed -E 's/^([^ ]+) [0-9]+ #.*/\1 2/' tune.txt >two.txt && sed 's/ 2$/ 8/' two.txt >eight.txt &&
+tuned() { sed -nE 's/^(attention[^ ]+) [0-9]+ #.*/\1 2/p' tune.txt >two.txt && sed 's/ 2$/ 8/' two.txt >eight.txt &&
     "$gcc_plan" "$model" -o two.plan --target host --capacity 256 --prefill 8 --tuning two.txt --quiet &&
     "$gcc_plan" "$model" -o eight.plan --target host --capacity 256 --prefill 8 --tuning eight.txt --quiet &&
     splits two.plan && splits eight.plan && [[ $(splits two.plan) == 2,* && $(splits eight.plan) == 8,* ]]; }

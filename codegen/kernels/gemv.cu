@@ -18,7 +18,9 @@
  *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
  *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
- *   NORM            1: the row is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
+ *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE, then what elementwise nodes
+ *                   make of it: HEAD_INDEX, HEAD_ONCE, ELEMENT_INDEX, ELEMENT_EACH, ELEMENT_RESULT (HeldRow, lower.h)
+ *                   1: it is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
  *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW
  * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a product of 16. The order along k is free as long as both operands have
  * the same, so runs go into it as they lie. With 4 bits a slice has eight blocks of 32 elements of 16 rows (CHUNKS 4: four of rows 0 to
@@ -214,11 +216,15 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         if ((p + 1) % NS == 0) NEXT_UNIT;
     }
 #endif
+#if NORM == 1
+#define HEAD K
+#endif
 #if NORM /* constants too */
     float scale[EACH][8];
     UNROLL
     for (int e = 0; e < EACH; e++)
-        if (TID + e * KERNEL_BLOCK < VECTORS) GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)(TID + e * KERNEL_BLOCK) * 8, scale[e]);
+        if (TID + e * KERNEL_BLOCK < VECTORS)
+            GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)(TID + e * KERNEL_BLOCK) * 8 % HEAD, scale[e]);
 #endif
 #if SIDE /* what the thread's part of the row is to be multiplied with, of this block's row */
     gp_u32 beside[EACH][4];
@@ -255,7 +261,6 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         LD_RUN(SKIP + SKIP_OFF + (idx)v * 8, read[e][1]);
 #endif
     }
-    SHARED(float, squares, KERNEL_BLOCK / 32);
     float x[EACH][8], square = 0.0f;
     UNROLL
     for (int e = 0; e < EACH; e++) {
@@ -274,9 +279,32 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         if (v < VECTORS && BID_X == 0)
             for (int j = 0; j < 8; j++) SUM_ST(SUM_OFF + (idx)v * 8 + j, x[e][j]);
 #endif
+#if NORM == 2
+        square = 0.0f;
+#endif
         UNROLL
         for (int j = 0; j < 8; j++) square = FMAF(x[e][j], x[e][j], square);
+#if NORM == 2 /* of the lanes that have the head */
+        UNROLL
+        for (int other = HEAD / 16; other > 0; other /= 2) square += SHUFFLE_F(square, LANE ^ other);
+        const float inverse = 1.0f / SQRTF(square / (float)(HEAD) + (float)EPSILON);
+        const idx row = (idx)v * 8 / HEAD;
+        (void)row;
+        if (v >= VECTORS) continue;
+        HEAD_INDEX
+        HEAD_ONCE
+        UNROLL
+        for (int j = 0; j < 8; j++) {
+            const idx col = (idx)v * 8 % HEAD + j;
+            const float normed = x[e][j] * inverse * scale[e][j];
+            ELEMENT_INDEX
+            ELEMENT_EACH
+            x[e][j] = (float)(ELEMENT_RESULT);
+        }
+#endif
     }
+#if NORM == 1
+    SHARED(float, squares, KERNEL_BLOCK / 32);
     square = WARP_SUM(square);
     if (LANE == 0) squares[WARP] = square;
     SYNC();
@@ -285,14 +313,19 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     for (int other = 0; other < KERNEL_BLOCK / 32; other++) square += squares[other];
     const float inverse = 1.0f / SQRTF(square / (float)(K) + (float)EPSILON);
 #endif
+#endif
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = TID + e * KERNEL_BLOCK;
         float y[8];
         gp_u32 bits[8];
 #if NORM
+#if NORM == 1
         UNROLL
-        for (int j = 0; j < 8; j++) y[j] = v < VECTORS ? X_RND(x[e][j] * inverse * scale[e][j]) : 0.0f;
+        for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * scale[e][j]);
+#endif
+        UNROLL
+        for (int j = 0; j < 8; j++) y[j] = v < VECTORS ? x[e][j] : 0.0f;
 #if HAS_ROW
         if (v < VECTORS && BID_X == 0)
             for (int j = 0; j < 8; j++) ROW_ST(ROW_OFF + (idx)v * 8 + j, y[j]);

@@ -25,7 +25,7 @@ typedef struct Gemv {
     Member members[MAX_TOGETHER];
     const RowMatrix *main;      /* of the first that is none of the side */
     bool paired[MAX_TOGETHER];  /* made together with the one that it gates */
-    const Node *norm;           /* NULL: none */
+    const Node *norm, *heads;   /* of the whole row, of its heads (gemv_heads.c); NULL: none */
     NormRow row;
     DType type;
     int parts;                  /* of a tile: 2 when one of the members gates another */
@@ -192,7 +192,11 @@ bool gemv_defer_norm(Lower *l, const Node *n)
 static void set_norm(Gemv *g, Kernel *k, const Node *leader)
 {
     Lower *l = g->l;
-    kernel_int(k, "NORM", g->norm != NULL);
+    kernel_int(k, "NORM", g->norm ? 1 : g->heads ? 2 : 0);
+    if (g->heads) {
+        gemv_set_heads(l, k, g->heads);
+        return;
+    }
     if (!g->norm) {
         kernel_in(k, "X", lower_input(l, leader, 0));
         return;
@@ -464,6 +468,16 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
 }
 
+bool gemv_takes(Lower *l, const Node *n, int64_t *k)
+{
+    Gemv g = {.l = l};
+    if (!n->together || n->loop) return false;
+    find_members(&g, (uint32_t)(n - l->c->graph.nodes));
+    if (!g.count || g.members[0].node != n) return false;
+    *k = g.main->k;
+    return true;
+}
+
 bool gemv_lower(Lower *l, const Node *n)
 {
     Compilation *c = l->c;
@@ -480,6 +494,7 @@ bool gemv_lower(Lower *l, const Node *n)
     } else {
         const View x = lower_input(l, n, 0);
         if (view_vector(l, &x) != 8) return false;
+        g.heads = gemv_heads(l, n);
     }
     g.type = node_input(c, n, 0)->dtype;
     Kernel *k = kernel_begin(l, n, "gemv");
@@ -495,5 +510,6 @@ bool gemv_lower(Lower *l, const Node *n)
     launch(&g, k, units);
     for (int i = 1; i < g.count; i++) l->made_by[g.members[i].index] = at + 1;
     if (g.norm && leader == g.norm->together) l->fates[producer].launch = at;
+    if (g.heads) l->fates[g.heads - c->graph.nodes].launch = at;
     return true;
 }
