@@ -145,7 +145,7 @@ bool gemv_lower(Lower *l, const Node *n);
 /* ops/gemv_heads.c: true when the kernel of the product that alone reads what norm N and the elementwise nodes behind it make of each head of a row
  * will begin with them. */
 bool gemv_defer_heads(Lower *l, const Node *n);
-/* ops/gqa.c: true when the attention that alone reads the result of N, a norm or a rotation of its heads, will do it; until then that has
+/* ops/gqa_one_row.c: true when the attention that alone reads the result of N, a norm or a rotation of its heads, will do it; until then that has
  * the view of N's own input. */
 bool gqa_defer(Lower *l, const Node *n);
 /* passes/fuse_filter.c */

@@ -408,7 +408,7 @@ static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
     if (room > limit) room = limit;
     room -= row + 1024;
     cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
-    while (cut->kept > 2 && cut->kept * sums > room / 8) cut->kept /= 2;
+    while (cut->kept > 1 && (cut->kept * sums > room / 8 || cut->kept * sums > SHARED_BYTES - row)) cut->kept /= 2;
     if (cut->kept < 1) cut->kept = 1;
     room -= cut->kept * sums;
     int64_t depth = room / slice;
