@@ -363,7 +363,7 @@ static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t sl
 static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
     const bool four = g->main->bits == 4;
-    if (units <= MULTIPROCESSORS) return cut_of(units, four ? 20 : 10, slices);
+    if (units <= MULTIPROCESSORS) return cut_of(units, four || slices <= 20 ? 20 : 8, slices);
     if (!four) return units <= 2 * MULTIPROCESSORS ? cut_resident(1, 20, units, slices) : cut_resident(3, 10, units, slices);
     if (units <= 2 * MULTIPROCESSORS) return cut_of(units, 16, slices);
     if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
