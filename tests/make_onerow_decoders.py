@@ -153,7 +153,7 @@ class Mixture(Decoder):
         return self.node("Add", [experts, self.node("Mul", [shared, scale])])
 
     def kernel_counts(self):
-        return {"gemv": 5 * self.layers + 1, "norm": 0, "moe_route": 0, "moe_up": self.layers, "moe_down": self.layers, "pointwise": 0}
+        return {"gemv": 4 * self.layers + 1, "norm": 0, "moe_route": 0, "moe_up": self.layers, "moe_down": self.layers, "pointwise": 0}
 
 
 class Hybrid(Decoder):
