@@ -203,6 +203,7 @@ def gqas():
         yield gqa("head%d" % head, head=head, past=150, heads=8, kv_heads=2)
     yield from shared_keys()
     yield gqa("column_lengths", batch=2, lengths=[[5], [5]])
+    yield gqa("lengths_in_a_row", batch=2, past=7, lengths=[[7, 4]], rotary=True, check={1: "1, :, :5", 2: "1, :, :5"})
 
 
 def shared_keys():

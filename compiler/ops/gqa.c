@@ -137,8 +137,12 @@ static bool lengths_fit(Compilation *c, const Node *n, const Sizes *z)
         node_error(c, n, "seqlens_k '%s' has rank %d; expected 0, 1 or 2", lengths->name, lengths->rank);
         return false;
     }
-    return lengths->rank < 1 || dim_is(c, lengths->dims[0], 1) ||
-           dim_equate(c, n, "seqlens_k must have batch_size elements", lengths->dims[0], z->batch);
+    const Dim one = dim_const(c, 1), *dims = lengths->dims;
+    const char *rule = "seqlens_k must have batch_size elements";
+    if (lengths->rank == 2 && !dim_is(c, dims[0], 1)) return dim_equate(c, n, rule, dims[0], z->batch) && dim_equate(c, n, rule, dims[1], one);
+    for (int i = 0; i < lengths->rank; i++)
+        if (!dim_is(c, dims[i], 1) && !dim_equate(c, n, rule, dims[i], z->batch)) return false;
+    return true;
 }
 
 static bool rotary_fits(Compilation *c, const Node *n, const Sizes *z)

@@ -62,6 +62,9 @@ View batch_vector(Compilation *c, const View *v)
     if (v->rank == 0) {
         out.dims[0] = dim_const(c, 1);
         out.stride[0] = 0;
+    } else if (v->rank == 2 && dim_is(c, v->dims[0], 1) && !dim_is(c, v->dims[1], 1)) {
+        out.dims[0] = v->dims[1];
+        out.stride[0] = v->stride[1];
     } else if (dim_is(c, v->dims[0], 1)) {
         out.stride[0] = 0;
     }
