@@ -193,6 +193,6 @@ int main(int argc, char **argv)
     check_stop(p, prompt, n, expected, 1);
     check_first(p, prompt, n, expected);
     check_errors(p);
-    check_failures(argv[2], prompt, n, expected[fresh_place(expected, 2)]);
+    if (strcmp(argv[1], "host") == 0) check_failures(argv[2], prompt, n, expected[fresh_place(expected, 2)]); /* of the host driver alone a call can be made to fail */
     return plan_free(p) ? 1 : 0;
 }
