@@ -4,6 +4,11 @@
 
 #include "compiler.h"
 
+#include <string.h>
+
+/* A node that passes on what it reads, in another shape. */
+static inline bool is_reshape(const Node *n) { return strcmp(n->op->name, "Reshape") == 0; }
+
 /* A constant matrix of N rows of K elements along k, and what belongs to it. */
 typedef struct RowMatrix {
     int64_t k, n;

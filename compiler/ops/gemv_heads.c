@@ -3,10 +3,6 @@
 #include "lower.h"
 #include "ops/gemv.h"
 
-#include <string.h>
-
-static bool is_reshape(const Node *n) { return !strcmp(n->op->name, "Reshape"); }
-
 static const Node *consumer_of(const Compilation *c, uint32_t value)
 {
     for (uint32_t i = c->graph.values[value].producer + 1; i <= c->graph.node_count; i++)

@@ -26,8 +26,6 @@ bool gqa_one_row_fits(Lower *l, const Node *n)
            attr_int(n, "causal") != 0 && keys->state && values->state && lower_upper(l, z.total) >= 64;
 }
 
-static bool is_reshape(const Node *n) { return strcmp(n->op->name, "Reshape") == 0; }
-
 /* The node of FACTS that fuse gave to attention N, on the way to its INPUT: norm, rotation, reshapes between; NULL none. */
 static const Node *head_node(const Graph *g, const Node *n, int input, unsigned facts)
 {
