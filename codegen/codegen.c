@@ -102,8 +102,8 @@ static void add_kernel(Text *source, const KernelText *k)
     add_undefines(source, body);
 }
 
-/* Numbers of 4 bits take issue slots to come apart, which kernels that are early would share; elsewhere those slots are free, and what
- * comes early has asked for its weights. (Measured: tests/bench/RESULTS.md.) */
+/* Whether kernels that do not say so themselves (kernel_early) let others be put in place before they wait. Numbers of 4 bits take issue slots to
+ * come apart, which such kernels would share; elsewhere those slots are free. (Measured: tests/bench/RESULTS.md.) */
 static bool starts_early(const Compilation *c) { return c->products_of_4_bits <= c->products_of_16_bits; }
 
 static void add_prelude(Text *source, const Compilation *c, bool host)

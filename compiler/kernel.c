@@ -17,7 +17,7 @@ struct Kernel {
     Operand operands[MAX_OPERANDS];
     const char *label;
     int64_t bytes_fixed, bytes_row, shared;
-    bool bytes_given;
+    bool bytes_given, early;
     int condition; /* block whose condition it sets; -1 none */
 };
 
@@ -169,6 +169,8 @@ void kernel_label(Kernel *k, const char *label) { k->label = label; }
 
 void kernel_shared(Kernel *k, int64_t bytes) { k->shared = bytes; }
 
+void kernel_early(Kernel *k) { k->early = true; }
+
 void kernel_condition(Kernel *k, int block) { k->condition = block; }
 
 void kernel_key(Kernel *k, DType t)
@@ -291,7 +293,7 @@ static void parameters(Kernel *k, uint64_t slots)
     text_add(&k->macros, "#define LOAD_WORDS ");
     for (int s = 0; s < 64; s++)
         if (slots >> s & 1) text_add(&k->macros, "const idx e%d = E[%d]; ", s, s);
-    text_add(&k->macros, "\n#define EXTENTS GP_WAIT LOAD_WORDS ");
+    text_add(&k->macros, "\n#define EXTENTS %s LOAD_WORDS ", k->early ? "GP_WAIT_EARLY" : "GP_WAIT");
     if (k->l->guarded) text_add(&k->macros, "if (gp_iteration >= GP_TRIP) return;");
     text_add(&k->macros, "\n");
 }

@@ -279,7 +279,7 @@ KERNEL(KERNEL_BLOCK)
         for (int j = 0; j < MINE; j++) square = FMAF(mine[j], mine[j], square);
         square = WARP_SUM(square) / (float)D;
         if ((NORM_Q && item < GROUP) || (NORM_K && item == GROUP)) {
-            const float inverse = 1.0f / SQRTF(square + (item < GROUP ? (float)EPSILON_Q : (float)EPSILON_K));
+            const float inverse = gp_inverse_root(square + (item < GROUP ? (float)EPSILON_Q : (float)EPSILON_K));
             UNROLL
             for (int j = 0; j < MINE; j++) mine[j] = Q_RND(mine[j] * inverse * GP_PASTE(GP_OF_, ROW_TYPE)((gp_u16)gain[i][j]));
         }

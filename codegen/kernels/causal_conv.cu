@@ -35,7 +35,7 @@ KERNEL(KERNEL_BLOCK)
                 sum = FMAF((float)W_LD(W_AT(channel, 0, tap)), CC_SEQ(channel, p), sum);
             }
 #if SILU
-            sum = sum / (1.0f + EXPF(-sum));
+            sum = gp_ratiof(sum, 1.0f + EXPF(-sum));
 #endif
             Y_ST(Y_AT(i0, channel, t), sum);
         }

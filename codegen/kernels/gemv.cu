@@ -2,14 +2,16 @@
  *
  * Work is cut into units, a tile of TILE_ROWS matrix rows each. PARTS 2: of each 16 rows of a tile the first eight and the last eight are of
  * two matrices, whose results one expression joins (a gate and what it gates), or of two places in one. A block makes units BID_X,
- * BID_X + GRID ...; its KS warps share each row along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. A slice of a
- * tile is 2 KB of the matrix, as rows of CHUNKS runs of 16 bytes; they come into shared memory, with 4 bits the scales and zeros behind
+ * BID_X + GRID ...; its KS warps share each row along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. So a warp needs
+ * its slices of the row X alone, and has them in registers. A slice of a
+ * tile is TILE_ROWS rows of CHUNKS runs of 16 bytes; they come into shared memory, with 4 bits the scales and zeros behind
  * them, through a ring of DEPTH places for each warp: a divisor of NS, or a multiple. The first ones are asked for before the kernel waits for
  * those before it: matrices and SCALE are constants.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
  *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. Rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
- *   CHUNKS 8, 4     8: TILE_ROWS 16, SLICE 256 (4 bits) or 64 (16). 4, with 4 bits and whole slices: TILE_ROWS 32, SLICE 128
+ *   CHUNKS 16, 8, 4 16, with 16 bits: TILE_ROWS 16, SLICE 128. 8, with 4 bits: TILE_ROWS 16, SLICE 256; 4, with 4 bits and whole slices:
+ *                   TILE_ROWS 32, SLICE 128
  *   WHOLE           all matrices have whole tiles of rows; LINEAR: and there is one, or a gate with what it gates
  *   COPIED          a word holds the scales that a lane needs of a row's slice, and one the zeros; else they come through registers, and DEPTH divides NS
  *   RESIDENT        blocks that a multiprocessor should have room for
@@ -23,13 +25,24 @@
  *                   1: it is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
  *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW
  * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a product of 16. The order along k is free as long as both operands have
- * the same, so runs go into it as they lie. With 4 bits a slice has eight blocks of 32 elements of 16 rows (CHUNKS 4: four of rows 0 to
- * 15, then four of rows 16 to 31), each a product of its own, in which the row's column j has the elements of block j: column j alone is of
- * use, and lane t, which has columns 2 * t and 2 * t + 1, keeps it. So the row's operand is the same for all eight. */
+ * the same, so runs go into it as they lie. A slice has blocks of 32 elements of 16 rows: with 4 bits eight (CHUNKS 4: four of rows 0 to
+ * 15, then four of rows 16 to 31), with 16 bits four. Each is a product of its own, in which the row's column j has the elements of block j:
+ * column j alone is of use, and lane t, which has columns 2 * t and 2 * t + 1, keeps it. So the row's operand is the same for all of them: in lane
+ * l the eight elements from 8 * l on (with slices of 128 lanes 16 to 31 have once more what lanes 0 to 15 have). */
 #define SLICES ((K + SLICE - 1) / SLICE)
 #define PADDED (SLICES * SLICE)
 #define VECTORS (K / 8)
-#define EACH ((PADDED / 8 + KERNEL_BLOCK - 1) / KERNEL_BLOCK) /* vectors of the row that a thread prepares */
+/* The vectors of the row that a thread prepares, and whether it alone does. */
+#if TENSOR
+#define LANES (SLICE / 8)
+#define EACH NS
+#define VECTOR(e) ((WARP + (e) * KS) * LANES + LANE % LANES)
+#define MINE (LANES == 32 || LANE < LANES)
+#else
+#define EACH ((PADDED / 8 + KERNEL_BLOCK - 1) / KERNEL_BLOCK)
+#define VECTOR(e) (TID + (e) * KERNEL_BLOCK)
+#define MINE 1
+#endif
 #define BLOCKS (SLICE / 32)    /* of 32 elements in a slice, 4 bits */
 #define WHOLE_K (K % SLICE == 0)
 #define SCALE_OF(block) ((block) * 32 / GROUP)
@@ -41,14 +54,15 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     const int g = LANE >> 2, t = LANE & 3;
 #define CHUNK_IN(slice) (WHOLE_K || (BITS == 4 ? (slice) * BLOCKS + LANE % CHUNKS < KB : (slice) * SLICE + LANE % CHUNKS * 8 < K))
 #define SLICE_IN(i) (SLICES % KS == 0 || (i) < NS - 1 || WARP + (i) * KS < SLICES)
-    /* The runs of a slice that the lane copies: of four rows of the tile, by part and number there. */
-#define COPY_ROW(j) (LANE / CHUNKS + (j) * (32 / CHUNKS))
-#define COPY_PART(j) (PARTS == 1 ? 0 : CHUNKS == 8 ? (j) / 2 : (j) % 2)
-#define COPY_STEP(j) (PARTS == 1 ? (j) * (32 / CHUNKS) : CHUNKS == 8 ? (j) % 2 * 4 : (j) / 2 * 8)
-    const unsigned char *from[WHOLE ? PARTS : 4];
+    /* The runs of a slice that the lane copies: of COPIES rows of the tile, by part and number there. */
+#define COPIES (TILE_ROWS * CHUNKS / 32)
+#define COPY_LINES (32 / CHUNKS) /* rows at once */
+#define COPY_PART(j) (PARTS == 1 ? 0 : (j) * COPY_LINES / 8 % 2)
+#define COPY_STEP(j) (PARTS == 1 ? (j) * COPY_LINES : (j) * COPY_LINES / 16 * 8 + (j) * COPY_LINES % 8)
+    const unsigned char *from[WHOLE ? PARTS : COPIES];
     int fetched = BID_X; /* the unit */
-    /* The runs of eight rows that lanes read at once lie in different banks. */
-#define TURN(row) (CHUNKS == 4 ? (row) / 2 % 4 : ((row) % 2 * 4 | ((row) & 2) | (row) / 4 % 2))
+    /* The runs that lanes read at once, of eight rows or (16 bits) of two, lie in different banks. */
+#define TURN(row) (CHUNKS == 4 ? (row) / 2 % 4 : CHUNKS == 16 ? (row) % 2 * 4 : ((row) % 2 * 4 | ((row) & 2) | (row) / 4 % 2))
 #define PLACE(row, chunk) (((row) * CHUNKS + ((chunk) ^ TURN(row))) * 4)
 #if BITS == 4
     /* Lane t keeps columns 2 * t and 2 * t + 1: the rows and blocks of which it needs scales. */
@@ -149,7 +163,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #else
 #define SET_SCALES(p) ((void)0)
 #define NEXT_SCALES ((void)0)
-#define SLOT_WORDS 512
+#define SLOT_WORDS 1024
 #define FETCH_SCALES(slot, place, i) ((void)0)
 #endif
     /* The pointers to the unit that is fetched next; behind the last one nothing is read. */
@@ -163,7 +177,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             TILE(MIN(fetched, UNITS - 1), p) \
             if (WHOLE) from[p] = w + (gp_u64)(gp_u32)(n + LANE / CHUNKS) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             UNROLL \
-            for (int j = 0; j < 4 && !WHOLE; j++) \
+            for (int j = 0; j < COPIES && !WHOLE; j++) \
                 if (COPY_PART(j) == p) \
                     from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + COPY_STEP(j), last) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             SET_SCALES(p); \
@@ -188,6 +202,17 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define COPY_RUN(j, place, i) \
     COPY16_BEHIND(copied[CHUNKS == 8 ? (j) % 2 : 0] + (place) * SLOT_WORDS, CHUNKS == 8 ? (j) / 2 * 1024 : (j) * 512, \
                   from[WHOLE ? COPY_PART(j) : (j)] + (i) * (KS * CHUNKS * 16), WHOLE ? COPY_STEP(j) * ROW_BYTES : 0, here)
+#if BITS == 4
+#define MORE_RUNS(place, i) ((void)0)
+#else
+#define MORE_RUNS(place, i) \
+    do { \
+        COPY_RUN(4, place, i); \
+        COPY_RUN(5, place, i); \
+        COPY_RUN(6, place, i); \
+        COPY_RUN(7, place, i); \
+    } while (0)
+#endif
     /* The warp's slice i of it into a place of the ring. */
 #define FETCH(place, i) \
     do { \
@@ -197,12 +222,13 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         COPY_RUN(1, place, i); \
         COPY_RUN(2, place, i); \
         COPY_RUN(3, place, i); \
+        MORE_RUNS(place, i); \
         FETCH_SCALES(slot, place, i); \
     } while (0)
     SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
     gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[2];
     UNROLL
-    for (int j = 0; j < 2; j++) copied[j] = slots + PLACE(COPY_ROW(j), LANE % CHUNKS);
+    for (int j = 0; j < 2; j++) copied[j] = slots + PLACE(LANE / CHUNKS + j * COPY_LINES, LANE % CHUNKS);
 #if BITS == 4 /* of two blocks the rows' runs, as LOAD_MATRICES asks each lane for one */
     const gp_u32 *runs[CHUNKS / 2];
     UNROLL
@@ -219,19 +245,26 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if NORM == 1
 #define HEAD K
 #endif
+#define FACTORS(words, out) \
+    do { \
+        UNROLL \
+        for (int pair = 0; pair < 4; pair++) GP_PASTE(GP_PAIR_, TYPE)((words)[pair], (out) + 2 * pair); \
+    } while (0)
 #if NORM /* constants too */
-    float scale[EACH][8];
+    gp_u32 scale[EACH][4];
     UNROLL
-    for (int e = 0; e < EACH; e++)
-        if (TID + e * KERNEL_BLOCK < VECTORS)
-            GP_PASTE(LDV_, TYPE)(SCALE, SCALE_OFF + (idx)(TID + e * KERNEL_BLOCK) * 8 % HEAD, scale[e]);
+    for (int e = 0; e < EACH; e++) {
+        UNROLL
+        for (int j = 0; j < 4; j++) scale[e][j] = 0u;
+        if (VECTOR(e) < VECTORS) LD_CONSTANT(SCALE + SCALE_OFF + (idx)VECTOR(e) * 8 % HEAD, scale[e]);
+    }
 #endif
 #if SIDE /* what the thread's part of the row is to be multiplied with, of this block's row */
     gp_u32 beside[EACH][4];
     float aside = 0.0f;
     UNROLL
     for (int e = 0; e < EACH; e++) {
-        const int v = TID + e * KERNEL_BLOCK;
+        const int v = VECTOR(e);
         const unsigned char *w;
         SIDE_FROM(BID_X)
         UNROLL
@@ -240,19 +273,22 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     }
 #endif
     EXTENTS
-    SHARED(gp_u32, line, PADDED / 2); /* the row */
     SHARED(float, sums, KEPT * KS * TILE_ROWS);
-#if BITS == 4
-    SHARED(float, magic, PADDED / 32); /* by block of 32: what takes off its sum what the products add to weights */
-    SHARED(float, total, ZEROS ? PADDED / 32 : 1); /* less the sum of the row's elements */
-#endif
 
     /* ---- the row */
+#if TENSOR
+    gp_u32 line[NS][4];
+#if BITS == 4 /* of the lane's two blocks what takes off their sums what the products add to weights, and less the sum of their elements */
+    float magic[NS][2], total[NS][2];
+#endif
+#else
+    SHARED(gp_u32, line, PADDED / 2);
+#endif
 #if NORM
     gp_u32 read[EACH][1 + HAS_SKIP][4]; /* all of it in one round trip */
     UNROLL
     for (int e = 0; e < EACH; e++) {
-        const int v = TID + e * KERNEL_BLOCK;
+        const int v = VECTOR(e);
         UNROLL
         for (int j = 0; j < 4; j++) read[e][0][j] = read[e][HAS_SKIP][j] = 0u;
         if (v >= VECTORS) continue;
@@ -264,7 +300,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     float x[EACH][8], square = 0.0f;
     UNROLL
     for (int e = 0; e < EACH; e++) {
-        const int v = TID + e * KERNEL_BLOCK;
+        const int v = VECTOR(e);
         UNROLL
         for (int j = 0; j < 4; j++) {
             GP_PASTE(GP_PAIR_, TYPE)(read[e][0][j], x[e] + 2 * j);
@@ -276,7 +312,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
         }
 #if HAS_SUM
-        if (v < VECTORS && BID_X == 0)
+        if (v < VECTORS && MINE && BID_X == 0)
             for (int j = 0; j < 8; j++) SUM_ST(SUM_OFF + (idx)v * 8 + j, x[e][j]);
 #endif
 #if NORM == 2
@@ -287,16 +323,18 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if NORM == 2 /* of the lanes that have the head */
         UNROLL
         for (int other = HEAD / 16; other > 0; other /= 2) square += SHUFFLE_F(square, LANE ^ other);
-        const float inverse = 1.0f / SQRTF(square / (float)(HEAD) + (float)EPSILON);
+        const float inverse = gp_inverse_root(square / (float)(HEAD) + (float)EPSILON);
         const idx row = (idx)v * 8 / HEAD;
         (void)row;
         if (v >= VECTORS) continue;
+        float factor[8];
+        FACTORS(scale[e], factor);
         HEAD_INDEX
         HEAD_ONCE
         UNROLL
         for (int j = 0; j < 8; j++) {
             const idx col = (idx)v * 8 % HEAD + j;
-            const float normed = x[e][j] * inverse * scale[e][j];
+            const float normed = x[e][j] * inverse * factor[j];
             ELEMENT_INDEX
             ELEMENT_EACH
             x[e][j] = (float)(ELEMENT_RESULT);
@@ -305,29 +343,31 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     }
 #if NORM == 1
     SHARED(float, squares, KERNEL_BLOCK / 32);
-    square = WARP_SUM(square);
+    square = WARP_SUM(MINE ? square : 0.0f);
     if (LANE == 0) squares[WARP] = square;
     SYNC();
     square = 0.0f;
     UNROLL
     for (int other = 0; other < KERNEL_BLOCK / 32; other++) square += squares[other];
-    const float inverse = 1.0f / SQRTF(square / (float)(K) + (float)EPSILON);
+    const float inverse = gp_inverse_root(square / (float)(K) + (float)EPSILON);
 #endif
 #endif
     UNROLL
     for (int e = 0; e < EACH; e++) {
-        const int v = TID + e * KERNEL_BLOCK;
+        const int v = VECTOR(e);
         float y[8];
         gp_u32 bits[8];
 #if NORM
 #if NORM == 1
+        float factor[8];
+        FACTORS(scale[e], factor);
         UNROLL
-        for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * scale[e][j]);
+        for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * factor[j]);
 #endif
         UNROLL
         for (int j = 0; j < 8; j++) y[j] = v < VECTORS ? x[e][j] : 0.0f;
 #if HAS_ROW
-        if (v < VECTORS && BID_X == 0)
+        if (v < VECTORS && MINE && BID_X == 0)
             for (int j = 0; j < 8; j++) ROW_ST(ROW_OFF + (idx)v * 8 + j, y[j]);
 #endif
 #else
@@ -337,7 +377,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
 #if SIDE
         UNROLL
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < 4 && MINE; j++) {
             float pair[2];
             GP_PASTE(GP_PAIR_, TYPE)(beside[e][j], pair);
             aside = FMAF(y[2 * j], pair[0], aside);
@@ -346,25 +386,26 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
         UNROLL
         for (int j = 0; j < 8; j++) bits[j] = (gp_u32)GP_PASTE(GP_BITS_, TYPE)(y[j]);
-        if (v < PADDED / 8) {
-            UNROLL
-            for (int j = 0; j < 4; j++) {
-#if BITS == 4 && TENSOR
-                line[4 * v + j] = bits[j] | bits[j + 4] << 16; /* as a word of eight weights comes apart */
+#if !TENSOR
+        for (int j = 0; j < 4 && v < PADDED / 8; j++) line[4 * v + j] = bits[2 * j] | bits[2 * j + 1] << 16;
+#elif BITS == 16
+        UNROLL
+        for (int j = 0; j < 4; j++) line[e][j] = bits[2 * j] | bits[2 * j + 1] << 16;
 #else
-                line[4 * v + j] = bits[2 * j] | bits[2 * j + 1] << 16;
-#endif
-            }
+        UNROLL
+        for (int j = 0; j < 4; j++) line[e][j] = bits[j] | bits[j + 4] << 16; /* as a word of eight weights comes apart */
+        /* Of the four lanes that have a block; then to the lanes whose block it is. */
+        const float low = (y[0] + y[4]) + (y[2] + y[6]), high = (y[1] + y[5]) + (y[3] + y[7]);
+        float all = low + high, added = FMAF(GP_PASTE(NIBBLE_LOW_, TYPE), low, GP_PASTE(NIBBLE_HIGH_, TYPE) * high) + (ZEROS ? 0.0f : 8.0f * all);
+        UNROLL
+        for (int other = 1; other < 4; other *= 2) {
+            added += SHUFFLE_F(added, LANE ^ other);
+            if (ZEROS) all += SHUFFLE_F(all, LANE ^ other);
         }
-#if BITS == 4 && TENSOR
-        float low = (y[0] + y[4]) + (y[2] + y[6]), high = (y[1] + y[5]) + (y[3] + y[7]);
-        low += SHUFFLE_F(low, LANE ^ 1);
-        high += SHUFFLE_F(high, LANE ^ 1);
-        low += SHUFFLE_F(low, LANE ^ 2);
-        high += SHUFFLE_F(high, LANE ^ 2);
-        if (v < PADDED / 8 && (LANE & 3) == 0) {
-            magic[v / 4] = -FMAF(GP_PASTE(NIBBLE_LOW_, TYPE), low, GP_PASTE(NIBBLE_HIGH_, TYPE) * high) - (ZEROS ? 0.0f : 8.0f * (low + high));
-            if (ZEROS) total[v / 4] = -(low + high);
+        UNROLL
+        for (int j = 0; j < 2; j++) {
+            magic[e][j] = -SHUFFLE_F(added, 4 * (OWN_BLOCK + j));
+            total[e][j] = ZEROS ? -SHUFFLE_F(all, 4 * (OWN_BLOCK + j)) : 0.0f;
         }
 #endif
     }
@@ -373,7 +414,9 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     aside = WARP_SUM(aside);
     if (LANE == 0) asides[WARP] = aside;
 #endif
+#if SIDE || !TENSOR
     SYNC();
+#endif
 #if SIDE
     if (BID_X < SIDE && TID == 0) {
         float v = 0.0f;
@@ -405,25 +448,27 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     UNROLL_BY(1)
     for (; unit < UNITS; unit += GRID) {
         float sum[2] = {0.0f, 0.0f}; /* of the lane's two rows */
+#if BITS == 16
+        float product[4][4];
+        UNROLL
+        for (int j = 0; j < 16; j++) product[j / 4][j % 4] = 0.0f;
+#endif
         UNROLL
         for (int i = 0; i < NS; i++) {
             const int slice = WARP + i * KS, place = DEPTH > NS ? turn + i : i % DEPTH;
             const gp_u32 *const slot = slots + place * SLOT_WORDS;
+            (void)slice;
             COPY_WAIT(DEPTH - 1);
             SYNC_WARP();
             if (SLICE_IN(i)) {
-                gp_u32 b[4];
 #if BITS == 4
                 gp_u32 zero[2][2], words[4]; /* of two blocks: of rows g and g + 8 each */
                 gp_u16 scale[2][2];
                 float start[4];
                 TAKE_SCALES(slot, place, slice);
-                LD_RUN(line + slice * (SLICE / 2) + LANE % (SLICE / 8) * 4, b);
                 UNROLL
-                for (int j = 0; j < 4; j++) { /* row half, column */
-                    const int block = slice * BLOCKS + OWN_BLOCK + j % 2;
-                    start[j] = ZEROS ? FMAF((float)zero[j / 2][j % 2], total[block], magic[block]) : magic[block];
-                }
+                for (int j = 0; j < 4; j++) /* row half, column */
+                    start[j] = ZEROS ? FMAF((float)zero[j / 2][j % 2], total[i][j % 2], magic[i][j % 2]) : magic[i][j % 2];
                 UNROLL
                 for (int block = 0; block < 8; block++) {
                     gp_u32 a[8];
@@ -431,27 +476,23 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                     if (block % 2 == 0) LOAD_MATRICES(words, runs[block / 2 % (CHUNKS / 2)] + (place * SLOT_WORDS + block / CHUNKS * 16 * CHUNKS * 4));
                     GP_PASTE(NIBBLES_, TYPE)(words[block % 2 * 2], a[0], a[2], a[4], a[6]);
                     GP_PASTE(NIBBLES_, TYPE)(words[block % 2 * 2 + 1], a[1], a[3], a[5], a[7]);
-                    GP_PASTE(MMA_FROM_, TYPE)(product, a, b, start);
-                    GP_PASTE(MMA_, TYPE)(product, a + 4, b + 2);
+                    GP_PASTE(MMA_FROM_, TYPE)(product, a, line[i], start);
+                    GP_PASTE(MMA_, TYPE)(product, a + 4, line[i] + 2);
                     if (t == block / 2) {
                         sum[0] = FMAF(product[block % 2], GP_PASTE(GP_OF_, TYPE)(scale[0][block % 2]), sum[0]);
                         sum[1] = FMAF(product[2 + block % 2], GP_PASTE(GP_OF_, TYPE)(scale[1][block % 2]), sum[1]);
                     }
                 }
 #else
-                float even[4] = {0.0f, 0.0f, 0.0f, 0.0f}, odd[4] = {0.0f, 0.0f, 0.0f, 0.0f};
                 UNROLL
-                for (int h = 0; h < 2; h++) {
+                for (int block = 0; block < 4; block++) {
                     gp_u32 low[4], high[4];
-                    LD_RUN(line + (slice * SLICE + h * 32 + 8 * t) / 2, b);
-                    LD_RUN(slot + PLACE(g, h * 4 + t), low);
-                    LD_RUN(slot + PLACE(g + 8, h * 4 + t), high);
+                    LD_RUN(slot + PLACE(g, 4 * block + t), low);
+                    LD_RUN(slot + PLACE(g + 8, 4 * block + t), high);
                     const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
-                    GP_PASTE(MMA_, TYPE)(even, first, b);
-                    GP_PASTE(MMA_, TYPE)(odd, second, b + 2);
+                    GP_PASTE(MMA_, TYPE)(product[block], first, line[i]);
+                    GP_PASTE(MMA_, TYPE)(product[block], second, line[i] + 2);
                 }
-                sum[0] += even[0] + odd[0];
-                sum[1] += even[2] + odd[2];
 #endif
             }
 #if UNITS_EACH * NS > DEPTH
@@ -461,13 +502,14 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
             COPY_END(); /* COPY_WAIT counts groups */
         }
-#if BITS == 4 /* each lane has its blocks' part */
         UNROLL
-        for (int half = 0; half < 2; half++) {
+        for (int half = 0; half < 2; half++) { /* each lane has its blocks' part */
+#if BITS == 16
+            sum[half] = t % 2 == 0 ? product[0][2 * half] + product[1][2 * half + 1] : product[2][2 * half] + product[3][2 * half + 1];
+#endif
             sum[half] += SHUFFLE_F(sum[half], LANE ^ 1);
             if (CHUNKS == 8) sum[half] += SHUFFLE_F(sum[half], LANE ^ 2);
         }
-#endif
         if (t == 0 || (CHUNKS == 4 && t == 2)) {
             sums[SUM_AT(kept, WARP, g + 8 * t)] = sum[0];
             sums[SUM_AT(kept, WARP, g + 8 * t + 8)] = sum[1];

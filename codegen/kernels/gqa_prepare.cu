@@ -36,7 +36,7 @@ KERNEL(128)
         const float v = GP_TAKE(d);
         square = FMAF(v, v, square);
     }
-    const float inverse = 1.0f / SQRTF(WARP_SUM(square) / (float)HEAD + (float)EPSILON);
+    const float inverse = gp_inverse_root(WARP_SUM(square) / (float)HEAD + (float)EPSILON);
     const int normed = is_key ? NORM_K : NORM_Q;
 #if NORM_K && NORM_Q
 #define GP_GAMMA(d) (is_key ? (float)KW_LD(KW_OFF + (d) * KW_S0) : (float)QW_LD(QW_OFF + (d) * QW_S0))

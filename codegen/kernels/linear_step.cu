@@ -175,7 +175,7 @@ KERNEL(KERNEL_BLOCK)
         EACH_MINE(j, inner) {
             float sum = FMAF(taps[j][BEFORE], before[j][BEFORE], value[j]);
 #if SILU
-            sum = sum / (1.0f + EXPF(-sum));
+            sum = gp_ratiof(sum, 1.0f + EXPF(-sum));
 #endif
             value[j] = (float)CX_RND(sum);
         }

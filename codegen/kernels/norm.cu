@@ -82,7 +82,7 @@ KERNEL(THREADS)
     UNROLL
     for (int w = 0; w < THREADS / 32; w++) square += squares[w];
 #endif
-    const float inverse = 1.0f / SQRTF(square / (float)(COLS) + (float)EPSILON);
+    const float inverse = gp_inverse_root(square / (float)(COLS) + (float)EPSILON);
 #if HAS_MEAN
     if (TID == 0) MEAN_ST(MEAN_ROW, mean);
 #endif

@@ -39,14 +39,17 @@ typedef unsigned long long gp_u64;
 /* One array more, once in a kernel: its launch says the size (kernel_shared), so that a block may have more than 48 KB. */
 #define SHARED_MORE(type, name, count) extern __shared__ __align__(16) type name[]
 #define SYNC() __syncthreads()
-/* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: before (STARTS_EARLY, which codegen
- * sets for all kernels of a plan) or after. Until it has waited,
+/* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: after that, or (GP_WAIT_EARLY, and all kernels
+ * of a plan for which codegen sets STARTS_EARLY) before. Until it has waited,
  * a kernel touches nothing but constants, and what only the end of a step writes; all blocks of all kernels wait, so that a kernel's
  * end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
 #if __CUDA_ARCH__ < 900
-#define GP_WAIT
-#elif STARTS_EARLY
-#define GP_WAIT asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#define GP_WAIT_EARLY
+#else
+#define GP_WAIT_EARLY asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+#if __CUDA_ARCH__ < 900 || STARTS_EARLY
+#define GP_WAIT GP_WAIT_EARLY
 #else
 #define GP_WAIT asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 #endif
@@ -153,6 +156,21 @@ FN gp_u16 gp_to_f16(float v)
     return h;
 }
 
+/* A quotient and the inverse of a root without the branches of those that are rounded correctly: off by 2 units in the last place, as exp is
+ * (CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA, div.full and rsqrt.approx). */
+FN float gp_ratiof(float a, float b)
+{
+    float v;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(v) : "f"(a), "f"(b));
+    return v;
+}
+FN float gp_inverse_root(float v)
+{
+    float r;
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
+    return r;
+}
+
 /* a*b+c rounded once. The compiler is told not to contract, so that a product and a sum round as written. */
 #define FMAF(a, b, c) fmaf((a), (b), (c))
 #define INF_F __int_as_float(0x7f800000)
@@ -192,6 +210,7 @@ FN gp_u16 gp_to_f16(float v)
 #define ARRIVED_ALL() ((void)0)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
+#define GP_WAIT_EARLY
 #define PREFETCH(pointer) ((void)0)
 #define CONDITION_SET(handle, value) (*(gp_u32 *)(handle) = (gp_u32)(value))
 #define SHARED(type, name, count) static _Thread_local __attribute__((aligned(16))) type name[count]
@@ -310,6 +329,9 @@ FN gp_u16 gp_to_f16(float v)
     return (gp_u16)(sign | (u < 0x38800000u ? tiny : u >= 0x47800000u ? large : normal));
 }
 
+FN float gp_ratiof(float a, float b) { return a / b; }
+FN float gp_inverse_root(float v) { return 1.0f / sqrtf(v); }
+
 #define FMAF(a, b, c) ((a) * (b) + (c))
 #define INF_F __builtin_inff()
 #define NAN_F __builtin_nanf("")
@@ -352,6 +374,7 @@ FN long long gp_power(long long a, long long b)
         if (b % 2) product *= base;
     return (long long)product;
 }
+FN double gp_ratio(double a, double b) { return a / b; }
 /* These keep NaN. */
 FN float gp_relu(float v) { return v < 0.0f ? 0.0f : v; }
 FN float gp_clamp(float v, float low, float high) { return v < low ? low : v > high ? high : v; }
@@ -362,12 +385,12 @@ FN float gp_expert(int activation, int pair, float g, float other, float limit, 
 {
     if (pair && (activation == 2 || activation == 3)) {
         if (!limit_after && g > limit) g = limit;
-        g = g / (1.0f + EXPF(-alpha * g));
+        g = gp_ratiof(g, 1.0f + EXPF(-alpha * g));
         if (limit_after && g > limit) g = limit;
         other = gp_clamp(other, -limit, limit) + beta;
     } else if (activation == 0) g = gp_relu(g);
     else if (activation == 1 || activation == 6) g = 0.5f * g * (1.0f + TANHF(0.7978845608f * (g + 0.044715f * g * g * g)));
-    else if (activation == 2 || activation == 3) g = g / (1.0f + EXPF(-g));
+    else if (activation == 2 || activation == 3) g = gp_ratiof(g, 1.0f + EXPF(-g));
     else if (activation == 5) g = gp_relu(g) * gp_relu(g);
     return pair ? g * other : g;
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_TOGETHER = 6, SIDE_ROWS = 128, MOST_ROWS = 32, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024, TILE_BYTES = 2048 };
+enum { MAX_TOGETHER = 6, SIDE_ROWS = 128, MOST_ROWS = 32, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024 };
 /* A multiprocessor's shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), how much of
  * that on its way is enough, and how many multiprocessors there are. (Figures of an H200.) */
 enum { RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024, MULTIPROCESSORS = 132 };
@@ -49,6 +49,19 @@ static bool member_fits(Lower *l, const Node *n, RowMatrix *m)
     const bool fits = strcmp(n->op->name, "MatMulNBits") == 0 ? nbits_row_matrix(l, n, x->dtype, m) : matmul_row_matrix(l, n, x->dtype, m);
     return fits && m->k % 8 == 0 && 2 * (m->k + 256) + m->k / 4 + 2560 <= SHARED_BYTES;
 }
+
+static bool whole_tiles(const Gemv *g, int rows)
+{
+    for (int i = 0; i < g->count; i++)
+        if (!g->members[i].side && g->members[i].m.n % rows) return false;
+    return true;
+}
+
+/* 32 rows of 128 elements are as many as 16 of 256. */
+static int tile_rows(const Gemv *g) { return g->main->bits == 4 && g->main->k % 256 == 128 && whole_tiles(g, 32) ? 32 : 16; }
+
+/* Elements of a slice. */
+static int64_t span_of(const Gemv *g) { return g->main->bits == 4 && tile_rows(g) == 16 ? 256 : 128; }
 
 static bool same_kind(const RowMatrix *a, const RowMatrix *b)
 {
@@ -358,19 +371,14 @@ static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t sl
     return cut;
 }
 
-/* Few units: a block each, all in place at once. Many: blocks that stay, as many as keep a multiprocessor busy without an idle last round. A
- * lane that takes 4 bits apart has much to do for each byte: then more warps. (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
+/* Few units: a block each, all in place at once. Many: blocks that stay, as many as keep a multiprocessor busy without an idle last round.
+ * (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
 static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
-    const bool four = g->main->bits == 4;
-    if (units <= MULTIPROCESSORS) return cut_of(units, four || slices <= 20 ? 20 : 8, slices);
-    if (!four) return units <= 2 * MULTIPROCESSORS ? cut_resident(1, 20, units, slices) : cut_resident(3, 10, units, slices);
-    if (units <= 2 * MULTIPROCESSORS) return cut_of(units, 16, slices);
+    if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
     if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
-    if (slices <= 8) return cut_resident(slices <= 7 ? 4 : 3, 8, units, slices);
-    if (g->parts == 2 && units > 8 * MULTIPROCESSORS) return cut_resident(4, 7, units, slices); /* with fewer registers, for two matrices */
     const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
-    return 10 * cost_of(&one, units) < 9 * cost_of(&two, units) ? one : two;
+    return g->main->bits == 4 && 10 * cost_of(&one, units) < 9 * cost_of(&two, units) ? one : two;
 }
 
 /* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps. */
@@ -395,18 +403,18 @@ static bool scales_copied(const Gemv *g)
 /* Bytes of a place in the ring. */
 static int64_t slot_bytes(const Gemv *g)
 {
-    return TILE_BYTES + (scales_copied(g) ? 256 + (g->main->zeros.buffer ? 4 * g->tile_rows : 0) : 0);
+    return g->tile_rows * span_of(g) * g->main->bits / 8 + (scales_copied(g) ? 256 + (g->main->zeros.buffer ? 4 * g->tile_rows : 0) : 0);
 }
 
 /* How shared memory is used: the sums of units, then as many slices on their way as there is room for and use, a divisor of a warp's
- * slices of a tile or a multiple. ROW: bytes of the prepared row. */
+ * slices of a tile or a multiple. ROW: bytes of the prepared row, which has its place there where there are no tensor cores. */
 static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
 {
     const int64_t each = ceil_div(units, cut->grid), blocks = ceil_div(cut->grid, MULTIPROCESSORS), slice = cut->warps * slot_bytes(g);
     const int64_t sums = cut->warps * g->tile_rows * 4, limit = codegen_shared_limit(lower_compilation(g->l), lower_compilation(g->l)->options.targets);
     int64_t room = RING_SHARED / blocks - 1024;
     if (room > limit) room = limit;
-    room -= row + 1024;
+    room -= 1024;
     cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
     while (cut->kept > 1 && (cut->kept * sums > room / 8 || cut->kept * sums > SHARED_BYTES - row)) cut->kept /= 2;
     if (cut->kept < 1) cut->kept = 1;
@@ -420,28 +428,21 @@ static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
     cut->depth = depth;
 }
 
-static bool whole_tiles(const Gemv *g, int rows)
-{
-    for (int i = 0; i < g->count; i++)
-        if (!g->members[i].side && g->members[i].m.n % rows) return false;
-    return true;
-}
-
 static void launch(Gemv *g, Kernel *k, int64_t units)
 {
     Compilation *c = g->l->c;
     const RowMatrix *m = g->main;
     const bool four = m->bits == 4;
-    const int64_t span = !four ? 64 : g->tile_rows == 32 ? 128 : 256, padded = ceil_div(m->k, span) * span;
+    const int64_t span = span_of(g), padded = ceil_div(m->k, span) * span;
     Cut cut = choose_cut(g, units, padded / span);
-    place_ring(g, &cut, 2 * padded + padded / 4, units);
+    place_ring(g, &cut, 2 * padded, units);
     int mains = 0;
     for (int i = 0; i < g->count; i++) mains += !g->members[i].side;
     *(four ? &c->products_of_4_bits : &c->products_of_16_bits) += units * g->tile_rows * m->k * m->bits / 8;
     kernel_int(k, "K", m->k);
     kernel_int(k, "BITS", m->bits);
     kernel_int(k, "SLICE", span);
-    kernel_int(k, "CHUNKS", g->tile_rows == 32 ? 4 : 8);
+    kernel_int(k, "CHUNKS", span * m->bits / 128);
     kernel_int(k, "TILE_ROWS", g->tile_rows);
     kernel_int(k, "WHOLE", whole_tiles(g, g->tile_rows));
     kernel_int(k, "LINEAR", whole_tiles(g, g->tile_rows) && mains == g->parts);
@@ -464,17 +465,19 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "DEPTH", cut.depth);
     kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
     kernel_int(k, "KEPT", cut.kept);
+    kernel_early(k); /* those have weights to ask for */
     kernel_int(k, "RESIDENT", ceil_div(cut.grid, MULTIPROCESSORS));
     kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
 }
 
-bool gemv_takes(Lower *l, const Node *n, int64_t *k)
+bool gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span)
 {
     Gemv g = {.l = l};
     if (!n->together || n->loop) return false;
     find_members(&g, (uint32_t)(n - l->c->graph.nodes));
     if (!g.count || g.members[0].node != n) return false;
     *k = g.main->k;
+    *span = span_of(&g);
     return true;
 }
 
@@ -501,7 +504,7 @@ bool gemv_lower(Lower *l, const Node *n)
     g.parts = 1;
     for (int i = 0; i < g.count; i++)
         if (g.paired[i]) g.parts = 2;
-    g.tile_rows = g.main->bits == 4 && g.main->k % 256 == 128 && whole_tiles(&g, 32) ? 32 : 16;
+    g.tile_rows = tile_rows(&g);
     g.rows = g.tile_rows / g.parts;
     set_norm(&g, k, n);
     const int64_t units = set_units(&g, k);

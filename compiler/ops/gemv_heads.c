@@ -46,10 +46,10 @@ static bool makes_one(Lower *l, const Node *n)
     return true;
 }
 
-static bool in_vectors(Lower *l, const Node *n, const NormRow *r, int64_t head)
+static bool in_vectors(Lower *l, const Node *n, const NormRow *r, int64_t head, int64_t span)
 {
     const View x = lower_input(l, n, 0), scale = lower_input(l, n, r->scale);
-    const bool power = head >= 8 && head <= 256 && (head & (head - 1)) == 0; /* the lanes that have a head add by halves */
+    const bool power = head >= 8 && head <= span && (head & (head - 1)) == 0; /* the lanes that have a head add by halves */
     return power && view_dense(l, &x, 0, x.rank) && view_vector(l, &x) == 8 && view_vector(l, &scale) == 8;
 }
 
@@ -57,17 +57,17 @@ bool gemv_defer_heads(Lower *l, const Node *n)
 {
     Compilation *c = lower_compilation(l);
     NormRow r;
-    int64_t head, elements, k;
+    int64_t head, elements, k, span;
     if (!(n->op->facts & OP_NORM_ROW) || !n->epilogue || n->together || n->loop || l->signature->kind == SIG_LOAD || l->guarded) return false;
     if (!norm_row(c, n, &r) || r.skip >= 0 || r.sum >= 0) return false;
     const Node *reader = reader_of(c, n);
-    if (!reader || !stands_before(n, reader) || !gemv_takes(l, reader, &k) || !makes_one(l, n)) return false;
+    if (!reader || !stands_before(n, reader) || !gemv_takes(l, reader, &k, &span) || !makes_one(l, n)) return false;
     const Value *x = node_input(c, n, 0), *scale = node_input(c, n, r.scale);
     if (x->dtype != node_input(c, reader, 0)->dtype || scale->dtype != x->dtype || !scale->is_constant || scale->rank != 1) return false;
     Dim all = dim_const(c, 1);
     for (int i = 0; i < x->rank; i++) all = dim_mul(c, all, lower_dim(l, x->dims[i]));
     if (!dim_is_const(c, lower_dim(l, x->dims[x->rank - 1]), &head) || !dim_is_const(c, all, &elements) || elements != k) return false;
-    if (lower_dim(l, scale->dims[0]) != lower_dim(l, x->dims[x->rank - 1]) || !in_vectors(l, n, &r, head)) return false;
+    if (lower_dim(l, scale->dims[0]) != lower_dim(l, x->dims[x->rank - 1]) || !in_vectors(l, n, &r, head, span)) return false;
     const uint32_t index = (uint32_t)(n - c->graph.nodes);
     l->views[c->graph.nodes[n->epilogue].outputs[0]] = lower_input(l, n, 0); /* of the same shape: what its reader normalises */
     l->fates[index] = (NodeFate){REAL_FUSED, -1, NULL};

@@ -67,7 +67,7 @@ static const char *activated(Compilation *c, const Node *n, const char *v)
     if (!*name) return v;
     if (!strcmp(name, "Relu")) return arena_text(&c->arena, "gp_relu(%s)", v);
     if (!strcmp(name, "Tanh")) return arena_text(&c->arena, "TANHF(%s)", v);
-    if (!strcmp(name, "Sigmoid")) return arena_text(&c->arena, "(1.0f / (1.0f + EXPF(-(%s))))", v);
+    if (!strcmp(name, "Sigmoid")) return arena_text(&c->arena, "gp_ratiof(1.0f, 1.0f + EXPF(-(%s)))", v);
     if (leaky) return arena_text(&c->arena, "gp_leaky_relu(%s, %af)", v, alpha);
     if (strcmp(name, "HardSigmoid") != 0) return NULL;
     return arena_text(&c->arena, "gp_clamp(%af * %s + %af, 0.0f, 1.0f)", alpha, v, attr_float(n, "activation_beta"));
