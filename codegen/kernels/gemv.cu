@@ -14,6 +14,8 @@
  *                   TILE_ROWS 32, SLICE 128
  *   WHOLE           all matrices have whole tiles of rows; LINEAR: and there is one, or a gate with what it gates
  *   COPIED          a word holds the scales that a lane needs of a row's slice, and one the zeros; else they come through registers, and DEPTH divides NS
+ *   SCALED          4 bits: the row is of BF16
+ *   SCALE_BYTES     COPIED: of what a lane copies of them, 4 or 8
  *   RESIDENT        blocks that a multiprocessor should have room for
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; KEPT: units whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
@@ -66,46 +68,51 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define PLACE(row, chunk) (((row) * CHUNKS + ((chunk) ^ TURN(row))) * 4)
 #if BITS == 4
     /* Lane t keeps columns 2 * t and 2 * t + 1: the rows and blocks of which it needs scales. */
+#define OWN_LINE(half) ((CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * (half)) /* of the tile */
 #define OWN_ROW(half) (PARTS == 1 ? (CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * (half) : (CHUNKS == 4 ? t / 2 * 8 : 0) + g)
 #define OWN_BLOCK (2 * t % BLOCKS) /* of the slice's */
 #define NEXT_BLOCK(block) (WHOLE_K || (block) + 1 < KB ? (block) + 1 : (block))
 #define BLOCK_IN(slice) (WHOLE_K || (slice) * BLOCKS + OWN_BLOCK < KB)
-    const X_T *scales_from[2];
-    const unsigned char *zeros_from[2];
 #if COPIED
+    const X_T *scales_from = 0;
+    const unsigned char *zeros_from = 0;
 #define SLICE_SCALES (SLICE / GROUP) /* in a row, an even number */
-#define SLOT_WORDS (512 + 64 + (ZEROS ? TILE_ROWS : 0))
-#define ZERO_LINE(p) (PARTS == 1 || LANE / 8 % 2 == (p)) /* the lane copies zeros of a row of this part: */
-#define ZERO_STEP (PARTS == 1 ? LANE % TILE_ROWS : LANE % TILE_ROWS / 16 * 8 + LANE % 8)
+#define SLOT_WORDS (512 + TILE_ROWS * SLICE_SCALES / 2 + (ZEROS ? TILE_ROWS : 0))
+#define SCALE_WORDS (TILE_ROWS * SLICE_SCALES / 2 >= 64 ? 2 : 1) /* that a lane copies */
+#define SCALE_PIECES (SLICE_SCALES / 2 / SCALE_WORDS)             /* of a row */
+#define SCALES_ALL (TILE_ROWS * SCALE_PIECES == 32)               /* whether all lanes do */
+    /* The lane copies scales of row LANE / SCALE_PIECES of the tile, and zeros of row LANE % TILE_ROWS: by part and number there. */
+#define LINE_PART(line) (PARTS == 1 ? 0 : (line) / 8 % 2)
+#define LINE_STEP(line) (PARTS == 1 ? (line) : (line) / 16 * 8 + (line) % 8)
+#define SCALE_LINE (SCALES_ALL ? LANE / SCALE_PIECES : LANE / SCALE_PIECES % TILE_ROWS)
+#define ZERO_LINE (LANE % TILE_ROWS)
 #define SET_SCALES(p) \
     do { \
-        UNROLL \
-        for (int half = PARTS == 1 ? 0 : (p); half < (PARTS == 1 ? 2 : (p) + 1); half++) \
-            scales_from[half] = s + (gp_u64)(gp_u32)MIN(n + OWN_ROW(half), last) * KG + (WARP * SLICE_SCALES + SCALE_OF(OWN_BLOCK) / 2 * 2); \
-        if (ZEROS && ZERO_LINE(p)) zeros_from[0] = z + (gp_u64)(gp_u32)MIN(n + ZERO_STEP, last) * ZERO_ROW; \
+        if (LINE_PART(SCALE_LINE) == (p)) \
+            scales_from = s + (gp_u64)(gp_u32)MIN(n + LINE_STEP(SCALE_LINE), last) * KG + WARP * SLICE_SCALES + LANE % SCALE_PIECES * (2 * SCALE_WORDS); \
+        if (ZEROS && LINE_PART(ZERO_LINE) == (p)) zeros_from = z + (gp_u64)(gp_u32)MIN(n + LINE_STEP(ZERO_LINE), last) * ZERO_ROW; \
     } while (0)
 #define NEXT_SCALES \
     do { \
-        UNROLL \
-        for (int half = 0; half < 2; half++) scales_from[half] += (idx)GRID * (TILE_ROWS / PARTS) * KG; \
-        if (ZEROS) zeros_from[0] += (idx)GRID * (TILE_ROWS / PARTS) * ZERO_ROW; \
+        scales_from += (idx)GRID * (TILE_ROWS / PARTS) * KG; \
+        if (ZEROS) zeros_from += (idx)GRID * (TILE_ROWS / PARTS) * ZERO_ROW; \
     } while (0)
 #define ZERO_WORD(slice) ((slice) * SLICE_SCALES / 8 * 4)
+#define SCALE_IN(slice) (WHOLE_K || (slice) * SLICE_SCALES + LANE % SCALE_PIECES * (2 * SCALE_WORDS) < KG)
 #define FETCH_SCALES(slot, place, i) \
     do { \
         const int slice = WARP + (i) * KS; \
-        UNROLL \
-        for (int half = 0; half < 2; half++) \
-            COPY4((slot) + 512 + half * 32 + LANE, scales_from[half] + (i) * (KS * SLICE_SCALES), in && BLOCK_IN(slice)); \
-        if (ZEROS && LANE < TILE_ROWS) COPY4((slot) + 576 + LANE, zeros_from[0] + ZERO_WORD(slice), in); \
+        if (SCALES_ALL || LANE < TILE_ROWS * SCALE_PIECES) \
+            GP_PASTE(COPY, SCALE_BYTES)((slot) + 512 + LANE * SCALE_WORDS, scales_from + (i) * (KS * SLICE_SCALES), in && SCALE_IN(slice)); \
+        if (ZEROS && LANE < TILE_ROWS) COPY4((slot) + (SLOT_WORDS - TILE_ROWS) + LANE, zeros_from + ZERO_WORD(slice), in); \
     } while (0)
 #define TAKE_SCALES(slot, place, slice) \
     do { \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
-            const gp_u32 word = (slot)[512 + half * 32 + LANE]; \
+            const gp_u32 word = (slot)[512 + OWN_LINE(half) * (SLICE_SCALES / 2) + SCALE_OF(OWN_BLOCK) / 2]; \
             const int at = ((slice) * SLICE_SCALES + SCALE_OF(OWN_BLOCK)) % 8; \
-            const gp_u32 points = ZEROS ? ((const gp_u8 *)((slot) + 576 + (CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * half))[at / 2] >> at % 2 * 4 : 0u; \
+            const gp_u32 points = ZEROS ? ((const gp_u8 *)((slot) + (SLOT_WORDS - TILE_ROWS) + OWN_LINE(half)))[at / 2] >> at % 2 * 4 : 0u; \
             UNROLL \
             for (int j = 0; j < 2; j++) { \
                 scale[half][j] = (gp_u16)(PAIRED ? word >> 16 * j : word >> SCALE_OF(OWN_BLOCK + j) % 2 * 16); \
@@ -114,6 +121,8 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         } \
     } while (0)
 #else
+    const X_T *scales_from[2];
+    const unsigned char *zeros_from[2];
 #define SLOT_WORDS 512
 #define NEXT_SCALES \
     do { \
@@ -352,11 +361,10 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     const float inverse = gp_inverse_root(square / (float)(K) + (float)EPSILON);
 #endif
 #endif
+    float y[EACH][8];
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = VECTOR(e);
-        float y[8];
-        gp_u32 bits[8];
 #if NORM
 #if NORM == 1
         float factor[8];
@@ -365,38 +373,58 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * factor[j]);
 #endif
         UNROLL
-        for (int j = 0; j < 8; j++) y[j] = v < VECTORS ? x[e][j] : 0.0f;
+        for (int j = 0; j < 8; j++) y[e][j] = v < VECTORS ? x[e][j] : 0.0f;
 #if HAS_ROW
         if (v < VECTORS && MINE && BID_X == 0)
-            for (int j = 0; j < 8; j++) ROW_ST(ROW_OFF + (idx)v * 8 + j, y[j]);
+            for (int j = 0; j < 8; j++) ROW_ST(ROW_OFF + (idx)v * 8 + j, y[e][j]);
 #endif
 #else
         UNROLL
-        for (int j = 0; j < 8; j++) y[j] = 0.0f;
-        if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, y);
+        for (int j = 0; j < 8; j++) y[e][j] = 0.0f;
+        if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, y[e]);
 #endif
 #if SIDE
         UNROLL
         for (int j = 0; j < 4 && MINE; j++) {
             float pair[2];
             GP_PASTE(GP_PAIR_, TYPE)(beside[e][j], pair);
-            aside = FMAF(y[2 * j], pair[0], aside);
-            aside = FMAF(y[2 * j + 1], pair[1], aside);
+            aside = FMAF(y[e][2 * j], pair[0], aside);
+            aside = FMAF(y[e][2 * j + 1], pair[1], aside);
         }
 #endif
+    }
+#if TENSOR && BITS == 4
+    /* Products with 4 bits are of F16 halves, since those take fewer instructions to come apart. What a warp has of a row of BF16 is for that brought
+     * to 2^14 and more by a power of two, which its sums lose again: exact, but for elements below 2^-29 of the largest. */
+#if SCALED
+    gp_u32 most = 0u;
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
         UNROLL
-        for (int j = 0; j < 8; j++) bits[j] = (gp_u32)GP_PASTE(GP_BITS_, TYPE)(y[j]);
+        for (int j = 0; j < 8; j++) most = MAX(most, gp_bits_of(y[e][j]) & 0x7fffffffu);
+    }
+    const gp_u32 up = MIN(268u - (WARP_MOST(most) >> 23), 253u);
+    const float larger = gp_float_of(up << 23), smaller = gp_float_of((254u - up) << 23);
+#else
+    const float larger = 1.0f, smaller = 1.0f;
+#endif
+#endif
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
 #if !TENSOR
-        for (int j = 0; j < 4 && v < PADDED / 8; j++) line[4 * v + j] = bits[2 * j] | bits[2 * j + 1] << 16;
+        for (int j = 0; j < 4 && VECTOR(e) < PADDED / 8; j++)
+            line[4 * VECTOR(e) + j] = (gp_u32)GP_PASTE(GP_BITS_, TYPE)(y[e][2 * j]) | (gp_u32)GP_PASTE(GP_BITS_, TYPE)(y[e][2 * j + 1]) << 16;
 #elif BITS == 16
         UNROLL
-        for (int j = 0; j < 4; j++) line[e][j] = bits[2 * j] | bits[2 * j + 1] << 16;
+        for (int j = 0; j < 4; j++) line[e][j] = GP_PASTE(GP_PACK_, TYPE)(y[e][2 * j], y[e][2 * j + 1]);
 #else
         UNROLL
-        for (int j = 0; j < 4; j++) line[e][j] = bits[j] | bits[j + 4] << 16; /* as a word of eight weights comes apart */
+        for (int j = 0; j < 8; j++) y[e][j] *= larger;
+        UNROLL
+        for (int j = 0; j < 4; j++) line[e][j] = gp_pack_f16(y[e][j], y[e][j + 4]); /* as a word of eight weights comes apart */
         /* Of the four lanes that have a block; then to the lanes whose block it is. */
-        const float low = (y[0] + y[4]) + (y[2] + y[6]), high = (y[1] + y[5]) + (y[3] + y[7]);
-        float all = low + high, added = FMAF(GP_PASTE(NIBBLE_LOW_, TYPE), low, GP_PASTE(NIBBLE_HIGH_, TYPE) * high) + (ZEROS ? 0.0f : 8.0f * all);
+        const float low = (y[e][0] + y[e][4]) + (y[e][2] + y[e][6]), high = (y[e][1] + y[e][5]) + (y[e][3] + y[e][7]);
+        float all = low + high, added = FMAF(NIBBLE_LOW_F16, low, NIBBLE_HIGH_F16 * high) + (ZEROS ? 0.0f : 8.0f * all);
         UNROLL
         for (int other = 1; other < 4; other *= 2) {
             added += SHUFFLE_F(added, LANE ^ other);
@@ -474,10 +502,10 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                     gp_u32 a[8];
                     float product[4];
                     if (block % 2 == 0) LOAD_MATRICES(words, runs[block / 2 % (CHUNKS / 2)] + (place * SLOT_WORDS + block / CHUNKS * 16 * CHUNKS * 4));
-                    GP_PASTE(NIBBLES_, TYPE)(words[block % 2 * 2], a[0], a[2], a[4], a[6]);
-                    GP_PASTE(NIBBLES_, TYPE)(words[block % 2 * 2 + 1], a[1], a[3], a[5], a[7]);
-                    GP_PASTE(MMA_FROM_, TYPE)(product, a, line[i], start);
-                    GP_PASTE(MMA_, TYPE)(product, a + 4, line[i] + 2);
+                    NIBBLES_F16(words[block % 2 * 2], a[0], a[2], a[4], a[6]);
+                    NIBBLES_F16(words[block % 2 * 2 + 1], a[1], a[3], a[5], a[7]);
+                    MMA_FROM_F16(product, a, line[i], start);
+                    MMA_F16(product, a + 4, line[i] + 2);
                     if (t == block / 2) {
                         sum[0] = FMAF(product[block % 2], GP_PASTE(GP_OF_, TYPE)(scale[0][block % 2]), sum[0]);
                         sum[1] = FMAF(product[2 + block % 2], GP_PASTE(GP_OF_, TYPE)(scale[1][block % 2]), sum[1]);
@@ -502,18 +530,19 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
             COPY_END(); /* COPY_WAIT counts groups */
         }
-        UNROLL
-        for (int half = 0; half < 2; half++) { /* each lane has its blocks' part */
 #if BITS == 16
+        UNROLL
+        for (int half = 0; half < 2; half++)
             sum[half] = t % 2 == 0 ? product[0][2 * half] + product[1][2 * half + 1] : product[2][2 * half] + product[3][2 * half + 1];
 #endif
-            sum[half] += SHUFFLE_F(sum[half], LANE ^ 1);
-            if (CHUNKS == 8) sum[half] += SHUFFLE_F(sum[half], LANE ^ 2);
-        }
-        if (t == 0 || (CHUNKS == 4 && t == 2)) {
-            sums[SUM_AT(kept, WARP, g + 8 * t)] = sum[0];
-            sums[SUM_AT(kept, WARP, g + 8 * t + 8)] = sum[1];
-        }
+        /* Each lane has its blocks' part of two rows, and keeps one. */
+        float mine = t % 2 == 0 ? sum[0] : sum[1];
+        mine += SHUFFLE_F(t % 2 == 0 ? sum[1] : sum[0], LANE ^ 1);
+        if (CHUNKS == 8) mine += SHUFFLE_F(mine, LANE ^ 2);
+#if BITS == 4
+        mine *= smaller;
+#endif
+        if (t < 2 || CHUNKS == 4) sums[SUM_AT(kept, WARP, g + 8 * t)] = mine;
         kept++;
         if (DEPTH > NS) turn = turn == DEPTH - NS ? 0 : turn + NS;
 #if KEPT < UNITS_EACH

@@ -123,6 +123,10 @@ FN int gp_warp_max_first(gp_u32 v)
     const gp_u32 those = __ballot_sync(0xffffffffu, v == most); /* by all lanes, so not behind && */
     return v == most && !(those & before);
 }
+/* The largest of unsigned ints. */
+#if __CUDA_ARCH__ >= 800
+#define WARP_MOST(v) __reduce_max_sync(0xffffffffu, (gp_u32)(v))
+#endif
 /* MINE: 1 in the first lane whose v, an unsigned int, is the largest, 0 in the others. */
 #define WARP_MAX_FIRST(mine, v) ((mine) = gp_warp_max_first(v))
 /* Products of matrices in registers (mma.m16n8k16, sm_80 and later): d[4] += a[4] x b[2] (MMA_FROM: = c[4] + that), d in floats, the others in pairs of
@@ -250,6 +254,8 @@ __attribute__((visibility("default"))) const plan_host_services *plan_host;
 /* Only under --emulate-gpu: slow, so that tests can run what is written for tensor cores. */
 #ifdef GP_EMULATE
 #define TENSOR 1
+/* Of floats' bits, which are in order. */
+#define WARP_MOST(v) gp_bits_of(plan_host->warp_max(gp_float_of(v)))
 #define GP_MMA(from, d, a, b, c) \
     do { \
         static _Thread_local gp_u32 gp_a[32][32][4], gp_b[32][32][2]; \
@@ -779,6 +785,8 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
 /* ---- operands of MMA_: halves by their bits (of floats that are such halves), and what brings them into registers */
 #define GP_BITS_F16(v) gp_to_f16(v)
 #define GP_BITS_BF16(v) (gp_bits_of(v) >> 16)
+#define GP_PACK_F16(low, high) gp_pack_f16((low), (high))
+#define GP_PACK_BF16(low, high) gp_pack_bf16((low), (high))
 #define GP_OF_F16(h) gp_from_f16(h)
 #define GP_OF_BF16(h) gp_from_bf16(h)
 /* Four pairs of halves from the eight elements of 4 bits in a word: elements j and j + 4 in pair j, each with NIBBLE_LOW
@@ -955,7 +963,7 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 /* The pair of halves in a word as two floats. */
 #define GP_PAIR_F16(word, v) ((v)[0] = gp_from_f16((gp_u16)((word) & 0xffffu)), (v)[1] = gp_from_f16((gp_u16)((word) >> 16)))
 #define GP_PAIR_BF16(word, v) ((v)[0] = gp_float_of((word) << 16), (v)[1] = gp_float_of((word) & 0xffff0000u))
-/* COPY16, COPY4: aligned bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. COPY16_BEHIND:
+/* COPY16, COPY8, COPY4: aligned bytes from global to shared memory while the thread goes on; zeros, and nothing is read, where not WANTED. COPY16_BEHIND:
  * so many bytes behind both, which are literals and cost no instruction. The copies
  * since the last COPY_END are a group; COPY_WAIT(n): but for the last n groups all have arrived, this thread's. SYNC_WARP: as SYNC, of a
  * warp. */
@@ -968,14 +976,17 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 #define COPY16_BEHIND(to, to_bytes, from, from_bytes, wanted) \
     asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.cg.shared.global [%0 + %3], [%1 + %4], 16, p; }" \
                  : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)), "n"(to_bytes), "n"(from_bytes) : "memory")
-#define COPY4(to, from, wanted) \
-    asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.ca.shared.global [%0], [%1], 4, p; }" \
+#define GP_COPY_SMALL(size, to, from, wanted) \
+    asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; cp.async.ca.shared.global [%0], [%1], " size ", p; }" \
                  : : "r"((gp_u32)__cvta_generic_to_shared(to)), "l"(from), "r"((int)(wanted)) : "memory")
+#define COPY4(to, from, wanted) GP_COPY_SMALL("4", to, from, wanted)
+#define COPY8(to, from, wanted) GP_COPY_SMALL("8", to, from, wanted)
 #define COPY_END() asm volatile("cp.async.commit_group;" : : : "memory")
 #define COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
 #else
 #define COPY16(to, from, wanted) ((void)(*(uint4 *)(to) = (wanted) ? *(const uint4 *)(from) : make_uint4(0, 0, 0, 0)))
 #define COPY4(to, from, wanted) ((void)(*(gp_u32 *)(to) = (wanted) ? *(const gp_u32 *)(from) : 0u))
+#define COPY8(to, from, wanted) ((void)(*(gp_u64 *)(to) = (wanted) ? *(const gp_u64 *)(from) : 0u))
 #define COPY_END() ((void)0)
 #define COPY_WAIT(n) ((void)0)
 #endif
@@ -985,6 +996,7 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
     COPY16((unsigned char *)(to) + (to_bytes), (const unsigned char *)(from) + (from_bytes), wanted)
 #define COPY16(to, from, wanted) gp_copy(TID, (to), (from), 16, (wanted) ? 16 : 0)
 #define COPY4(to, from, wanted) gp_copy(TID, (to), (from), 4, (wanted) ? 4 : 0)
+#define COPY8(to, from, wanted) gp_copy(TID, (to), (from), 8, (wanted) ? 8 : 0)
 #ifdef GP_EMULATE /* as late as is allowed, and till then what is there is no number */
 typedef struct gp_copy_wanted { void *to; const void *from; int size, bytes, group; } gp_copy_wanted;
 static _Thread_local struct { int first, count, group; gp_copy_wanted list[512]; } gp_copies[1024];

@@ -377,8 +377,9 @@ static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
     if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
     if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
+    if (g->main->bits == 16) return cut_resident(slices <= 8 ? 4 : 2, slices <= 8 ? 8 : 10, units, slices);
     const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
-    return g->main->bits == 4 && 10 * cost_of(&one, units) < 9 * cost_of(&two, units) ? one : two;
+    return slices > 10 && cost_of(&one, units) <= cost_of(&two, units) ? one : two;
 }
 
 /* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps. */
@@ -393,17 +394,23 @@ static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
     return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(g, units, slices);
 }
 
-/* Whether a word holds the scales that a lane needs of a row's slice, and one the zeros. */
+/* Bytes of scales that a lane copies of a slice. */
+static int scale_bytes(const Gemv *g) { return 2 * g->tile_rows * span_of(g) / g->main->group >= 256 ? 8 : 4; }
+
+/* Whether scales of a slice come in such pieces, and a row's zeros in one word. */
 static bool scales_copied(const Gemv *g)
 {
     const RowMatrix *m = g->main;
-    return m->bits == 4 && m->group <= (g->tile_rows == 32 ? 64 : 128) && ceil_div(m->k, m->group) % 2 == 0 && (!m->zeros.buffer || m->zero_row % 4 == 0);
+    if (m->bits != 4 || m->group > span_of(g) / 2) return false;
+    return ceil_div(m->k, m->group) % (scale_bytes(g) / 2) == 0 && (!m->zeros.buffer || m->zero_row % 4 == 0);
 }
 
 /* Bytes of a place in the ring. */
 static int64_t slot_bytes(const Gemv *g)
 {
-    return g->tile_rows * span_of(g) * g->main->bits / 8 + (scales_copied(g) ? 256 + (g->main->zeros.buffer ? 4 * g->tile_rows : 0) : 0);
+    const int64_t tile = g->tile_rows * span_of(g) * g->main->bits / 8;
+    if (!scales_copied(g)) return tile;
+    return tile + 2 * g->tile_rows * span_of(g) / g->main->group + (g->main->zeros.buffer ? 4 * g->tile_rows : 0);
 }
 
 /* How shared memory is used: the sums of units, then as many slices on their way as there is room for and use, a divisor of a warp's
@@ -447,6 +454,8 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "WHOLE", whole_tiles(g, g->tile_rows));
     kernel_int(k, "LINEAR", whole_tiles(g, g->tile_rows) && mains == g->parts);
     kernel_int(k, "COPIED", scales_copied(g));
+    kernel_int(k, "SCALE_BYTES", scales_copied(g) ? scale_bytes(g) : 0);
+    kernel_int(k, "SCALED", four && g->type == DT_BF16);
     kernel_int(k, "KB", ceil_div(m->k, 32));
     kernel_int(k, "GROUP", four ? m->group : 32);
     kernel_int(k, "KG", four ? ceil_div(m->k, m->group) : 1);
