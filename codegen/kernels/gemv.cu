@@ -19,7 +19,7 @@
  *   RESIDENT        blocks that a multiprocessor should have room for
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; KEPT: units whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
- *                   matrix), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
+ *                   matrix), perhaps end (the unit behind the matrix's last), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
  *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE, then what elementwise nodes
@@ -99,20 +99,20 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     } while (0)
 #define ZERO_WORD(slice) ((slice) * SLICE_SCALES / 8 * 4)
 #define SCALE_IN(slice) (WHOLE_K || (slice) * SLICE_SCALES + LANE % SCALE_PIECES * (2 * SCALE_WORDS) < KG)
-#define FETCH_SCALES(slot, place, i) \
+#define FETCH_SCALES(place, i) \
     do { \
         const int slice = WARP + (i) * KS; \
         if (SCALES_ALL || LANE < TILE_ROWS * SCALE_PIECES) \
-            GP_PASTE(COPY, SCALE_BYTES)((slot) + 512 + LANE * SCALE_WORDS, scales_from + (i) * (KS * SLICE_SCALES), in && SCALE_IN(slice)); \
-        if (ZEROS && LANE < TILE_ROWS) COPY4((slot) + (SLOT_WORDS - TILE_ROWS) + LANE, zeros_from + ZERO_WORD(slice), in); \
+            GP_PASTE(COPY, SCALE_BYTES)(scale_to + (place) * SLOT_WORDS, scales_from + (i) * (KS * SLICE_SCALES), in && SCALE_IN(slice)); \
+        if (ZEROS && LANE < TILE_ROWS) COPY4(zero_to + (place) * SLOT_WORDS, zeros_from + ZERO_WORD(slice), in); \
     } while (0)
-#define TAKE_SCALES(slot, place, slice) \
+#define TAKE_SCALES(place, slice) \
     do { \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
-            const gp_u32 word = (slot)[512 + OWN_LINE(half) * (SLICE_SCALES / 2) + SCALE_OF(OWN_BLOCK) / 2]; \
+            const gp_u32 word = scale_at[(place) * SLOT_WORDS + half * (8 * SLICE_SCALES / 2)]; \
             const int at = ((slice) * SLICE_SCALES + SCALE_OF(OWN_BLOCK)) % 8; \
-            const gp_u32 points = ZEROS ? ((const gp_u8 *)((slot) + (SLOT_WORDS - TILE_ROWS) + OWN_LINE(half)))[at / 2] >> at % 2 * 4 : 0u; \
+            const gp_u32 points = ZEROS ? ((const gp_u8 *)(zero_at + (place) * SLOT_WORDS + 8 * half))[at / 2] >> at % 2 * 4 : 0u; \
             UNROLL \
             for (int j = 0; j < 2; j++) { \
                 scale[half][j] = (gp_u16)(PAIRED ? word >> 16 * j : word >> SCALE_OF(OWN_BLOCK + j) % 2 * 16); \
@@ -142,7 +142,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             zeros_from[half] = ZEROS ? z + (gp_u64)row * ZERO_ROW : 0; \
         } \
     } while (0)
-#define FETCH_SCALES(slot, place, i) \
+#define FETCH_SCALES(place, i) \
     do { \
         const int slice = WARP + (i) * KS, block = slice * BLOCKS + OWN_BLOCK; \
         UNROLL \
@@ -156,7 +156,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
             } \
         } \
     } while (0)
-#define TAKE_SCALES(slot, place, slice) \
+#define TAKE_SCALES(place, slice) \
     do { \
         const int block = (slice) * BLOCKS + OWN_BLOCK; \
         UNROLL \
@@ -173,15 +173,17 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define SET_SCALES(p) ((void)0)
 #define NEXT_SCALES ((void)0)
 #define SLOT_WORDS 1024
-#define FETCH_SCALES(slot, place, i) ((void)0)
+#define FETCH_SCALES(place, i) ((void)0)
 #endif
-    /* The pointers to the unit that is fetched next; behind the last one nothing is read. */
+    /* The pointers to the unit that is fetched next; behind the last one nothing is read. From a unit to the block's next of the same matrix all
+     * go the same way. */
+    int matrix_end = 0;
 #define BEGIN_UNIT \
     do { \
         UNROLL \
         for (int p = 0; p < PARTS; p++) { \
             const unsigned char *w; \
-            int n, last; \
+            int n, last, end = UNITS; \
             TILE_DECLARE \
             TILE(MIN(fetched, UNITS - 1), p) \
             if (WHOLE) from[p] = w + (gp_u64)(gp_u32)(n + LANE / CHUNKS) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
@@ -190,23 +192,18 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                 if (COPY_PART(j) == p) \
                     from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + COPY_STEP(j), last) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             SET_SCALES(p); \
+            matrix_end = end; \
         } \
     } while (0)
-#if LINEAR
-#define NEXT_UNIT \
-    do { \
-        UNROLL \
-        for (int p = 0; p < PARTS; p++) from[p] += (idx)GRID * (TILE_ROWS / PARTS) * ROW_BYTES; \
-        NEXT_SCALES; \
-        fetched += GRID; \
-    } while (0)
-#else
 #define NEXT_UNIT \
     do { \
         fetched += GRID; \
-        BEGIN_UNIT; \
+        if (LINEAR || (WHOLE && fetched < matrix_end)) { \
+            UNROLL \
+            for (int p = 0; p < PARTS; p++) from[p] += (idx)GRID * (TILE_ROWS / PARTS) * ROW_BYTES; \
+            NEXT_SCALES; \
+        } else BEGIN_UNIT; \
     } while (0)
-#endif
     /* Rows that lie a multiple of eight apart have the same turn. */
 #define COPY_RUN(j, place, i) \
     COPY16_BEHIND(copied[CHUNKS == 8 ? (j) % 2 : 0] + (place) * SLOT_WORDS, CHUNKS == 8 ? (j) / 2 * 1024 : (j) * 512, \
@@ -225,23 +222,29 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     /* The warp's slice i of it into a place of the ring. */
 #define FETCH(place, i) \
     do { \
-        gp_u32 *const slot = slots + (place) * SLOT_WORDS; \
         const int in = fetched < UNITS && SLICE_IN(i), here = in && CHUNK_IN(WARP + (i) * KS); \
         COPY_RUN(0, place, i); \
         COPY_RUN(1, place, i); \
         COPY_RUN(2, place, i); \
         COPY_RUN(3, place, i); \
         MORE_RUNS(place, i); \
-        FETCH_SCALES(slot, place, i); \
+        FETCH_SCALES(place, i); \
     } while (0)
     SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
     gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[2];
     UNROLL
-    for (int j = 0; j < 2; j++) copied[j] = slots + PLACE(LANE / CHUNKS + j * COPY_LINES, LANE % CHUNKS);
+    for (int j = 0; j < 2; j++) copied[j] = PINNED(slots + PLACE(LANE / CHUNKS + j * COPY_LINES, LANE % CHUNKS));
 #if BITS == 4 /* of two blocks the rows' runs, as LOAD_MATRICES asks each lane for one */
     const gp_u32 *runs[CHUNKS / 2];
     UNROLL
-    for (int j = 0; j < CHUNKS / 2; j++) runs[j] = slots + PLACE(LANE % 16, 2 * j + LANE / 16);
+    for (int j = 0; j < CHUNKS / 2; j++) runs[j] = PINNED(slots + PLACE(LANE % 16, 2 * j + LANE / 16));
+#if COPIED
+    gp_u32 *const scale_to = PINNED(slots + 512 + LANE * SCALE_WORDS), *const zero_to = PINNED(slots + (SLOT_WORDS - TILE_ROWS) + LANE);
+    const gp_u32 *const scale_at = PINNED(slots + 512 + OWN_LINE(0) * (SLICE_SCALES / 2) + SCALE_OF(OWN_BLOCK) / 2);
+    const gp_u32 *const zero_at = PINNED(slots + (SLOT_WORDS - TILE_ROWS) + OWN_LINE(0));
+#endif
+#else
+    const gp_u32 *const runs[2] = {PINNED(slots + PLACE(g, t)), PINNED(slots + PLACE(g, 4 + t))};
 #endif
     BEGIN_UNIT;
     UNROLL
@@ -455,13 +458,13 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
 
     /* ---- the products */
-    int unit = BID_X, kept = 0; /* units in `sums` */
+    int unit = BID_X, kept = 0; /* the next one; units in `sums` */
     /* Row r of a unit's parts: where its sums are; with two parts the second one's are eight further on. */
 #define SUM_ROW(r) (PARTS == 1 ? (r) : (r) / 8 * 16 + (r) % 8)
 #define FINISH \
     SYNC(); \
     for (int e = TID; e < kept * (TILE_ROWS / PARTS); e += KERNEL_BLOCK) { \
-        const int made = e / (TILE_ROWS / PARTS), u = unit - (kept - 1 - made) * GRID, r = e % (TILE_ROWS / PARTS); \
+        const int made = e / (TILE_ROWS / PARTS), u = unit - (kept - made) * GRID, r = e % (TILE_ROWS / PARTS); \
         float v0 = 0.0f, v1 = 0.0f; \
         UNROLL \
         for (int other = 0; other < KS; other++) { \
@@ -472,88 +475,92 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         STORE(u, r) \
     }
 #if TENSOR
-    int turn = 0; /* of the ring, where it holds several units */
+#define TURNS (DEPTH > NS ? DEPTH / NS : 1) /* units that the ring holds */
     UNROLL_BY(1)
-    for (; unit < UNITS; unit += GRID) {
-        float sum[2] = {0.0f, 0.0f}; /* of the lane's two rows */
-#if BITS == 16
-        float product[4][4];
-        UNROLL
-        for (int j = 0; j < 16; j++) product[j / 4][j % 4] = 0.0f;
-#endif
-        UNROLL
-        for (int i = 0; i < NS; i++) {
-            const int slice = WARP + i * KS, place = DEPTH > NS ? turn + i : i % DEPTH;
-            const gp_u32 *const slot = slots + place * SLOT_WORDS;
-            (void)slice;
-            COPY_WAIT(DEPTH - 1);
-            SYNC_WARP();
-            if (SLICE_IN(i)) {
-#if BITS == 4
-                gp_u32 zero[2][2], words[4]; /* of two blocks: of rows g and g + 8 each */
-                gp_u16 scale[2][2];
-                float start[4];
-                TAKE_SCALES(slot, place, slice);
-                UNROLL
-                for (int j = 0; j < 4; j++) /* row half, column */
-                    start[j] = ZEROS ? FMAF((float)zero[j / 2][j % 2], total[i][j % 2], magic[i][j % 2]) : magic[i][j % 2];
-                UNROLL
-                for (int block = 0; block < 8; block++) {
-                    gp_u32 a[8];
-                    float product[4];
-                    if (block % 2 == 0) LOAD_MATRICES(words, runs[block / 2 % (CHUNKS / 2)] + (place * SLOT_WORDS + block / CHUNKS * 16 * CHUNKS * 4));
-                    NIBBLES_F16(words[block % 2 * 2], a[0], a[2], a[4], a[6]);
-                    NIBBLES_F16(words[block % 2 * 2 + 1], a[1], a[3], a[5], a[7]);
-                    MMA_FROM_F16(product, a, line[i], start);
-                    MMA_F16(product, a + 4, line[i] + 2);
-                    if (t == block / 2) {
-                        sum[0] = FMAF(product[block % 2], GP_PASTE(GP_OF_, TYPE)(scale[0][block % 2]), sum[0]);
-                        sum[1] = FMAF(product[2 + block % 2], GP_PASTE(GP_OF_, TYPE)(scale[1][block % 2]), sum[1]);
-                    }
-                }
-#else
-                UNROLL
-                for (int block = 0; block < 4; block++) {
-                    gp_u32 low[4], high[4];
-                    LD_RUN(slot + PLACE(g, 4 * block + t), low);
-                    LD_RUN(slot + PLACE(g + 8, 4 * block + t), high);
-                    const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
-                    GP_PASTE(MMA_, TYPE)(product[block], first, line[i]);
-                    GP_PASTE(MMA_, TYPE)(product[block], second, line[i] + 2);
-                }
-#endif
-            }
-#if UNITS_EACH * NS > DEPTH
-            SYNC_WARP();
-            FETCH(place, (i + DEPTH) % NS);
-            if ((i + DEPTH + 1) % NS == 0) NEXT_UNIT;
-#endif
-            COPY_END(); /* COPY_WAIT counts groups */
-        }
-#if BITS == 16
-        UNROLL
-        for (int half = 0; half < 2; half++)
-            sum[half] = t % 2 == 0 ? product[0][2 * half] + product[1][2 * half + 1] : product[2][2 * half] + product[3][2 * half + 1];
-#endif
-        /* Each lane has its blocks' part of two rows, and keeps one. */
-        float mine = t % 2 == 0 ? sum[0] : sum[1];
-        mine += SHUFFLE_F(t % 2 == 0 ? sum[1] : sum[0], LANE ^ 1);
-        if (CHUNKS == 8) mine += SHUFFLE_F(mine, LANE ^ 2);
-#if BITS == 4
-        mine *= smaller;
-#endif
-        if (t < 2 || CHUNKS == 4) sums[SUM_AT(kept, WARP, g + 8 * t)] = mine;
-        kept++;
-        if (DEPTH > NS) turn = turn == DEPTH - NS ? 0 : turn + NS;
+    while (unit < UNITS) {
 #if KEPT < UNITS_EACH
-        if (kept == KEPT) {
+        if (kept + TURNS > KEPT) {
             FINISH
             kept = 0;
             SYNC();
         }
 #endif
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (TURNS > 1 && unit >= UNITS) continue;
+            float sum[2] = {0.0f, 0.0f}; /* of the lane's two rows */
+#if BITS == 16
+            float product[4][4];
+            UNROLL
+            for (int j = 0; j < 16; j++) product[j / 4][j % 4] = 0.0f;
+#endif
+            UNROLL
+            for (int i = 0; i < NS; i++) {
+                const int slice = WARP + i * KS, place = (turn * NS + i) % DEPTH;
+                (void)slice;
+                COPY_WAIT(DEPTH - 1);
+                SYNC_WARP();
+                if (SLICE_IN(i)) {
+#if BITS == 4
+                    gp_u32 zero[2][2], words[4]; /* of two blocks: of rows g and g + 8 each */
+                    gp_u16 scale[2][2];
+                    float start[4];
+                    TAKE_SCALES(place, slice);
+                    UNROLL
+                    for (int j = 0; j < 4; j++) /* row half, column */
+                        start[j] = ZEROS ? FMAF((float)zero[j / 2][j % 2], total[i][j % 2], magic[i][j % 2]) : magic[i][j % 2];
+                    UNROLL
+                    for (int block = 0; block < 8; block++) {
+                        gp_u32 a[8];
+                        float product[4];
+                        if (block % 2 == 0)
+                            LOAD_MATRICES(words, runs[block / 2 % (CHUNKS / 2)] + (place * SLOT_WORDS + block / CHUNKS * 16 * CHUNKS * 4));
+                        NIBBLES_F16(words[block % 2 * 2], a[0], a[2], a[4], a[6]);
+                        NIBBLES_F16(words[block % 2 * 2 + 1], a[1], a[3], a[5], a[7]);
+                        MMA_FROM_F16(product, a, line[i], start);
+                        MMA_F16(product, a + 4, line[i] + 2);
+                        if (t == block / 2) {
+                            sum[0] = FMAF(product[block % 2], GP_PASTE(GP_OF_, TYPE)(scale[0][block % 2]), sum[0]);
+                            sum[1] = FMAF(product[2 + block % 2], GP_PASTE(GP_OF_, TYPE)(scale[1][block % 2]), sum[1]);
+                        }
+                    }
+#else
+                    UNROLL
+                    for (int block = 0; block < 4; block++) {
+                        const gp_u32 *const run = runs[block % 2] + (place * SLOT_WORDS + block / 2 * 32);
+                        gp_u32 low[4], high[4];
+                        LD_RUN(run, low);
+                        LD_RUN(run + 8 * CHUNKS * 4, high);
+                        const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
+                        GP_PASTE(MMA_, TYPE)(product[block], first, line[i]);
+                        GP_PASTE(MMA_, TYPE)(product[block], second, line[i] + 2);
+                    }
+#endif
+                }
+#if UNITS_EACH * NS > DEPTH
+                SYNC_WARP();
+                FETCH(place, (i + DEPTH) % NS);
+                if ((i + DEPTH + 1) % NS == 0) NEXT_UNIT;
+#endif
+                COPY_END(); /* COPY_WAIT counts groups */
+            }
+#if BITS == 16
+            UNROLL
+            for (int half = 0; half < 2; half++)
+                sum[half] = t % 2 == 0 ? product[0][2 * half] + product[1][2 * half + 1] : product[2][2 * half] + product[3][2 * half + 1];
+#endif
+            /* Each lane has its blocks' part of two rows, and keeps one. */
+            float mine = t % 2 == 0 ? sum[0] : sum[1];
+            mine += SHUFFLE_F(t % 2 == 0 ? sum[1] : sum[0], LANE ^ 1);
+            if (CHUNKS == 8) mine += SHUFFLE_F(mine, LANE ^ 2);
+#if BITS == 4
+            mine *= smaller;
+#endif
+            if (t < 2 || CHUNKS == 4) sums[SUM_AT(kept, WARP, g + 8 * t)] = mine;
+            kept++;
+            unit += GRID;
+        }
     }
-    unit -= GRID; /* the last one made */
     if (kept == 0) return;
     FINISH
 #else
@@ -561,9 +568,10 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     for (; unit < UNITS; unit += GRID) {
         const int r = TID % TILE_ROWS, first = TID / TILE_ROWS; /* not all threads have work here */
         const unsigned char *w;
-        int n, last;
+        int n, last, end;
         TILE_DECLARE
         TILE(unit, PARTS == 1 ? 0 : r / 8 % 2)
+        (void)end;
         const idx row = MIN(n + (PARTS == 1 ? r : r / 16 * 8 + r % 8), last);
         gp_acc sum = gp_acc_zero();
         for (int run = first; first < KS && run < (K + 31) / 32; run += KS) {
@@ -585,11 +593,12 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         }
         if (first < KS) sums[SUM_AT(kept, first, r)] = gp_acc_total(sum);
         kept++;
-        if (kept == KEPT || unit + GRID >= UNITS) {
-            FINISH
-            kept = 0;
-            SYNC();
-        }
+        if (kept < KEPT && unit + GRID < UNITS) continue;
+        unit += GRID;
+        FINISH
+        kept = 0;
+        unit -= GRID;
+        SYNC();
     }
 #endif
 }

@@ -840,6 +840,14 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
 /* As LD_RUN, of what other blocks wrote; such loads stay in the order of the text. */
 #define LD_WRITTEN(p, out) \
     asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"((out)[0]), "=r"((out)[1]), "=r"((out)[2]), "=r"((out)[3]) : "l"(p) : "memory")
+/* A pointer into shared memory, kept in a register: the compiler would rather compute it each time anew. */
+#define PINNED(p) gp_pinned(p)
+FN gp_u32 *gp_pinned(const void *p)
+{
+    gp_u32 place = (gp_u32)__cvta_generic_to_shared(p);
+    asm volatile("" : "+r"(place));
+    return (gp_u32 *)__cvta_shared_to_generic(place);
+}
 /* What is in a variable of so many bytes has been computed here. */
 #define READY4(v) asm volatile("" : "+r"(v))
 #define READY8(v) asm volatile("" : "+l"(v))
@@ -851,6 +859,7 @@ FN void gp_unpack(const unsigned char *p, int bits, int count, float zero, float
 #define LD_RUN(p, out) ((void)__builtin_memcpy((out), (p), 16))
 #define ST_RUN(p, from) ((void)__builtin_memcpy((p), (from), 16))
 #define LD_WRITTEN(p, out) LD_RUN(p, out)
+#define PINNED(p) (p)
 #define READY4(v) ((void)0)
 #define READY8(v) ((void)0)
 #endif

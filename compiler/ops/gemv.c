@@ -306,7 +306,7 @@ static int64_t set_units(Gemv *g, Kernel *k)
         set_operands(g, k, i);
         if (g->paired[i] || own->side) continue;
         const int64_t end = units + ceil_div(own->m.n, own->gate >= 0 ? g->rows : g->tile_rows);
-        text_add(&tile, "if ((u) < %lld) { ", (long long)end);
+        text_add(&tile, "if ((u) < %lld) { end = %lld; ", (long long)end, (long long)end);
         text_add(&store, "if ((u) < %lld) { ", (long long)end);
         add_units(g, k, i, arena_text(&c->arena, "(u) - %lld", (long long)units), &tile, &store);
         text_add(&tile, "} else ");
@@ -430,6 +430,7 @@ static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
     if (each > 1 && depth * slice * blocks > RING_FLYING) depth = RING_FLYING / (slice * blocks);
     if (depth > each * cut->slices) depth = each * cut->slices;
     if (depth < 1) depth = 1;
+    if (depth > cut->kept * cut->slices) depth = cut->kept * cut->slices;
     if (depth > cut->slices) depth = g->main->bits != 4 || scales_copied(g) ? depth / cut->slices * cut->slices : cut->slices;
     while (depth < cut->slices && cut->slices % depth) depth--;
     cut->depth = depth;
