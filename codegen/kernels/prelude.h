@@ -35,9 +35,10 @@ typedef unsigned long long gp_u64;
 #define GRID_X ((int)gridDim.x)
 #define GRID_Y ((int)gridDim.y)
 #define GRID_Z ((int)gridDim.z)
-#define SHARED(type, name, count) __shared__ __align__(16) type name[count]
+/* Aligned to what a copy moves at once (32 bytes): of other places copies take twice as many. */
+#define SHARED(type, name, count) __shared__ __align__(32) type name[count]
 /* One array more, once in a kernel: its launch says the size (kernel_shared), so that a block may have more than 48 KB. */
-#define SHARED_MORE(type, name, count) extern __shared__ __align__(16) type name[]
+#define SHARED_MORE(type, name, count) extern __shared__ __align__(128) type name[]
 #define SYNC() __syncthreads()
 /* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: after that, or (GP_WAIT_EARLY, and all kernels
  * of a plan for which codegen sets STARTS_EARLY) before. Until it has waited,
