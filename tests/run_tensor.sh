@@ -15,14 +15,20 @@ for plan in "$models"/*/*/model.plan; do
     name=$(basename "$(dirname "$plan")")
     case $name in *mma_inner_12_* | *_8_16_packed_* | *_8_32_values_* | mma_column_* | *mma_33x45_*) expected=0 ;; *) expected=1 ;; esac
     found=0
-    grep -qE '(matmul|attention)_rows_[0-9]' <<<"$("$BUILD/plan-inspect" "$plan")" && found=1
+    grep -qE '(matmul_rows|matmul_wide|attention_rows)_[0-9]' <<<"$("$BUILD/plan-inspect" "$plan")" && found=1
     if [ "$found" = "$expected" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name: kernels for tensor cores: expected $expected, found $found"; fi
 done
-# A decoder whose prompt goes through these kernels, with their epilogues, has its golden tokens.
-golden=$SRC/models/bytes/mobius-cuda-f16
-cp "$golden/model.onnx" "$SRC/models/bytes/mobius-default-f16/model.onnx.data" "$WORK/" &&
-    "$BUILD/gcc-plan" "$WORK/model.onnx" -o "$WORK/model.plan" --target host --emulate-gpu --sample greedy --quiet &&
-    "$BUILD/plan-run" "$WORK/model.plan" --target host --verify "$golden" >"$WORK/verify.log" 2>&1
-if [ $? = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL mobius-cuda-f16"; tail -n 5 "$WORK/verify.log"; fi
+# Decoders whose prompts go through these kernels, with their epilogues, have their golden tokens.
+verify() { # NAME MODEL KERNEL OPTION...: KERNEL is in the plan
+    local name=$1 model=$2 kernel=$3
+    shift 3
+    "$BUILD/gcc-plan" "$model" -o "$WORK/model.plan" --target host --emulate-gpu --sample greedy --quiet "$@" &&
+        grep -q "${kernel}_[0-9]" <<<"$("$BUILD/plan-inspect" "$WORK/model.plan")" &&
+        "$BUILD/plan-run" "$WORK/model.plan" --target host --verify "$SRC/models/bytes/$name" >"$WORK/verify.log" 2>&1
+    if [ $? = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name"; tail -n 5 "$WORK/verify.log"; fi
+}
+cp "$SRC/models/bytes/mobius-cuda-f16/model.onnx" "$SRC/models/bytes/mobius-default-f16/model.onnx.data" "$WORK/"
+verify mobius-cuda-f16 "$WORK/model.onnx" matmul_rows
+verify genai-int4 "$SRC/models/bytes/genai-int4/model.onnx" matmul_wide --prefill 160 # few rows, of many that there may be
 echo "${passed:-0} passed, ${failed:-1} failed, 0 skipped"
 [ "${failed:-1}" -eq 0 ]

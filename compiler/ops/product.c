@@ -116,10 +116,35 @@ RowTile product_row_tile(int64_t rows, int64_t columns, int64_t batch, bool pack
     return tile;
 }
 
+/* 256 columns bring fewer bytes for each product, 128 leave less idle at the end: two blocks of them share a multiprocessor. */
+int product_wide_columns(int64_t rows, int64_t columns, int64_t batch)
+{
+    const int64_t blocks = (rows + WIDE_ROWS - 1) / WIDE_ROWS * ((columns + 255) / 256) * batch;
+    const int64_t waves = (blocks + MULTIPROCESSORS - 1) / MULTIPROCESSORS;
+    return 10 * blocks >= 9 * waves * MULTIPROCESSORS ? 256 : 128;
+}
+
+static bool pairs_of(Lower *l, const View *y)
+{
+    return (y->store == DT_F16 || y->store == DT_BF16) && y->stride[y->rank - 1] == 1 && product_aligned(l, y, 2);
+}
+
+void product_wide_launch(Lower *l, Kernel *k, DType t, const View *y, int64_t batch)
+{
+    const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
+    const int wide = product_wide_columns(rows, columns, batch), stages = wide == 256 ? 5 : 4;
+    kernel_int(k, "BN", wide);
+    kernel_int(k, "STAGES", stages);
+    kernel_text(k, "TYPE", product_type(t));
+    kernel_text(k, "YTYPE", product_type(y->store));
+    kernel_int(k, "PAIRS", pairs_of(l, y));
+    kernel_shared(k, 1024 + stages * (WIDE_ROWS * 128 + wide * 48)); /* as matmul_wide.cu adds them up */
+    kernel_launch(k, (rows + WIDE_ROWS - 1) / WIDE_ROWS, (columns + wide - 1) / wide, batch, 2 * wide);
+}
+
 void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed)
 {
     const int each = tile.rows * tile.columns / 8 / ROW_THREADS, most = packed ? 2 : 4;
-    const bool pairs = (y->store == DT_F16 || y->store == DT_BF16) && y->stride[y->rank - 1] == 1 && product_aligned(l, y, 2);
     kernel_int(k, "BM", tile.rows);
     kernel_int(k, "BN", tile.columns);
     kernel_int(k, "STAGES", tile.stages);
@@ -127,7 +152,7 @@ void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile,
     kernel_int(k, "R", each < most ? each : most);
     kernel_text(k, "TYPE", product_type(t));
     kernel_text(k, "YTYPE", product_type(y->store));
-    kernel_int(k, "PAIRS", pairs);
+    kernel_int(k, "PAIRS", pairs_of(l, y));
 }
 
 void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch)
