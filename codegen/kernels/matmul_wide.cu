@@ -56,13 +56,14 @@
         EPILOGUE_BODY \
         Y_ST(Y_OFF + Z_Y + m * Y_SM + n, EPILOGUE); \
     } while (0)
-KERNEL_RESIDENT(KERNEL_BLOCK, 512 / KERNEL_BLOCK)
+KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
     const idx z = BID_Z, m0 = (idx)BID_X * BM, n0 = (idx)BID_Y * BN, rows = M, columns = N;
     if (Z_BEYOND || m0 >= rows) return;
 #if WGMMA
-    SHARED_MORE(gp_u32, tiles, (STAGES * STAGE_BYTES + 1024) / 4);
+    SHARED_MORE(gp_u32, tiles, SHARED_BYTES / 4);
+    typedef char gp_fits[SHARED_BYTES >= 1024 + STAGES * STAGE_BYTES && STAGES * STAGE_BYTES >= BN * PITCH * 4 ? 1 : -1];
     unsigned char *const ring = WGMMA_TILES(tiles);
     const int steps = (K + 63) / 64, g = LANE / 4, t = LANE % 4, own_row = WARP * 16 + g;
     const int other = (BN + (g ^ 4) - g) * 16; /* from a first piece of words to the second */
