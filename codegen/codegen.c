@@ -108,7 +108,7 @@ static bool starts_early(const Compilation *c) { return c->products_of_4_bits <=
 
 static void add_prelude(Text *source, const Compilation *c, bool host)
 {
-    const char *prelude = template_text("prelude"), *tiles = template_text("tiles"), *experts = template_text("experts");
+    const char *prelude = template_text("prelude"), *tiles = template_text("tiles"), *wgmma = template_text("wgmma"), *experts = template_text("experts");
     if (host) {
         const char *abi = template_text("host_abi");
         text_add_bytes(source, abi, strlen(abi));
@@ -116,6 +116,7 @@ static void add_prelude(Text *source, const Compilation *c, bool host)
     } else text_add(source, "#define STARTS_EARLY %d\n", starts_early(c));
     text_add_bytes(source, prelude, strlen(prelude));
     text_add_bytes(source, tiles, strlen(tiles));
+    text_add_bytes(source, wgmma, strlen(wgmma));
     text_add_bytes(source, experts, strlen(experts));
 }
 
@@ -273,6 +274,16 @@ int64_t codegen_shared_limit(Compilation *c, const char *targets)
     for (int t = 0; t < count; t++)
         if (shared_of(names[t]) < limit) limit = shared_of(names[t]);
     return limit;
+}
+
+bool codegen_has_wgmma(Compilation *c, const char *targets)
+{
+    const char *names[MAX_TARGETS];
+    int count = 0;
+    if (!parse_targets(c, targets ? targets : codegen_default_targets(), names, &count)) return false;
+    for (int t = 0; t < count; t++)
+        if (!is_host(names[t]) && strcmp(names[t], "sm_90a") != 0) return false;
+    return true;
 }
 
 static void free_sources(Text *sources, int count)

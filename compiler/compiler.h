@@ -593,6 +593,8 @@ const char *codegen_default_targets(void);
 /* Shared memory, in bytes, that a block may have on all the devices that TARGETS (NULL: the default) name: what a kernel declares and
  * kernel_shared together; 0 where code that must run on any device is among them, or one without copies in the background. */
 int64_t codegen_shared_limit(Compilation *c, const char *targets);
+/* Whether all devices that TARGETS names have the tensor cores of sm_90a (wgmma.h). The host has what stands in for them. */
+bool codegen_has_wgmma(Compilation *c, const char *targets);
 /* NULL when graphs of all these targets may have conditional nodes; else the first that may not, and why. */
 const char *codegen_without_conditions(Compilation *c, const char *targets);
 

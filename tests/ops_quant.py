@@ -2,7 +2,7 @@
 values are computed here from the definition, in float64."""
 import numpy as np
 
-from op_models import TYPES, Case, Const, random
+from op_models import TOLERANCES, TYPES, Case, Const, random
 
 MS = "com.microsoft"
 
@@ -84,6 +84,37 @@ def tensor(dtype):
         yield nbits("mma_%s_%d_%d_%s" % ("x".join(map(str, shape)), n, block, zero), 30, shape, n, 4, block, dtype, zero, bias=True)
 
 
+def wide(dtype):
+    """Hundreds of rows, 128 columns or more: the kernel for the tensor cores of sm_90a. Rows, k, columns: of its tiles and no multiples of any, an odd
+    half of 64 k, more steps than places, a block that is not whole; both widths (the last: so many tiles that 256 columns pay). Weights are
+    rounded."""
+    def with_kernel(case, times=2):
+        case.kernels, case.tolerance = {"matmul_wide": 1, "launches": 1}, tuple(times * t for t in TOLERANCES[dtype])
+        return case
+
+    for shape, n, block, zero in (((130, 128), 136, 32, "packed"), ((257, 896), 264, 128, "packed"), ((128, 96), 129, 32, "none"),
+                                  ((3, 86, 480), 384, 64, "packed"), ((128, 32), 128, 32, "packed"), ((140, 160), 250, 128, "none"),
+                                  ((850, 96), 2309, 32, "packed")):
+        name = "mma_wide_%s_%d_%d_%s" % ("x".join(map(str, shape)), n, block, zero)
+        yield with_kernel(nbits(name, 40, shape, n, 4, block, dtype, zero, bias=n != 136))
+    # the scale behind the end of a column, in the half of 64 k that is not there, is another column's: no number here, so that that column has none
+    w = Weights(45, 96, 128, 4, 32, dtype, "packed")
+    w.scales[1::2, 0] = np.nan
+    a = random(46, (128, 96), dtype)
+    with np.errstate(invalid="ignore"):
+        y = (a.astype(np.float64) @ w.dense().T).astype(np.float32).astype(TYPES[dtype])
+    yield with_kernel(Case("nbits_mma_wide_scale_" + dtype, "MatMulNBits", [("a", a), Const(w.packed()), Const(w.scales), Const(w.zeros)], ["y"],
+                           w.attrs(), MS, dtype=dtype, expected=[y]))
+    # what follows is computed in its kernel: a gate, and a residual
+    case = nbits("mma_wide_residual", 41, (150, 96), 264, 4, 32, dtype, "packed")
+    first, residual = case.expected[0].astype(np.float64), random(44, (150, 264), dtype)
+    case.expected = [(first / (1 + np.exp(-residual.astype(np.float64))) + residual.astype(np.float64)).astype(np.float32).astype(TYPES[dtype])]
+    case.own = len(case.inputs)
+    case.inputs.append(("r", residual))
+    case.tail = [("Sigmoid", ["r"], "g", {}), ("Mul", ["first", "g"], "u", {}), ("Add", ["u", "r"], "y", {})]
+    yield with_kernel(case, 4) # the product is rounded too
+
+
 def oracle():
     """The same answers from onnxruntime, where its CPU provider can."""
     for bits, block, zero in ((4, 32, "packed"), (4, 32, "values"), (4, 128, "none"), (4, 16, "packed"), (8, 32, "packed"), (8, 64, "none")):
@@ -149,6 +180,7 @@ def linears():
 def cases():
     for dtype in ("f16", "bf16"):
         yield from tensor(dtype)
+        yield from wide(dtype)
     for dtype in TYPES:
         yield from matmuls(dtype)
     yield from oracle()

@@ -13,16 +13,30 @@ read -r passed _ failed _ <<<"$(tail -n 1 "$WORK/run.log")"
 # Rows that do not lie on 16 bytes, blocks of 16, zero points that are no integers, one scale a row: these cases keep other kernels.
 for plan in "$models"/*/*/model.plan; do
     name=$(basename "$(dirname "$plan")")
-    case $name in *mma_inner_12_* | *_8_16_packed_* | *_8_32_values_* | mma_column_* | *mma_33x45_*) expected=0 ;; *) expected=1 ;; esac
-    found=0
-    grep -qE '(matmul|attention)_rows_[0-9]' <<<"$("$BUILD/plan-inspect" "$plan")" && found=1
-    if [ "$found" = "$expected" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name: kernels for tensor cores: expected $expected, found $found"; fi
+    case $name in
+    *mma_inner_12_* | *_8_16_packed_* | *_8_32_values_* | mma_column_* | *mma_33x45_*) expected= ;;
+    *mma_wide_850x*) expected='matmul_wide_[0-9]+ +7,10 x 512 ' ;; # 133 blocks of 256 threads were two rounds
+    *mma_wide_*) expected='matmul_wide_[0-9]+ +[0-9,]+ x 256 ' ;;
+    *) expected='(matmul|attention)_rows_[0-9]' ;;
+    esac
+    if [ -n "$expected" ]; then
+        grep -qE "$expected" <<<"$("$BUILD/plan-inspect" "$plan")"
+    else
+        ! grep -qE '(matmul|attention)_(rows|wide)_[0-9]' <<<"$("$BUILD/plan-inspect" "$plan")"
+    fi
+    if [ $? = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name: kernels for tensor cores: expected '$expected'"; fi
 done
-# A decoder whose prompt goes through these kernels, with their epilogues, has its golden tokens.
-golden=$SRC/models/bytes/mobius-cuda-f16
-cp "$golden/model.onnx" "$SRC/models/bytes/mobius-default-f16/model.onnx.data" "$WORK/" &&
-    "$BUILD/gcc-plan" "$WORK/model.onnx" -o "$WORK/model.plan" --target host --emulate-gpu --sample greedy --quiet &&
-    "$BUILD/plan-run" "$WORK/model.plan" --target host --verify "$golden" >"$WORK/verify.log" 2>&1
-if [ $? = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL mobius-cuda-f16"; tail -n 5 "$WORK/verify.log"; fi
+# Decoders whose prompts go through these kernels, with their epilogues, have their golden tokens.
+verify() { # NAME MODEL KERNEL OPTION...: KERNEL is in the plan
+    local name=$1 model=$2 kernel=$3
+    shift 3
+    "$BUILD/gcc-plan" "$model" -o "$WORK/model.plan" --target host --emulate-gpu --sample greedy --quiet "$@" &&
+        grep -q "${kernel}_[0-9]" <<<"$("$BUILD/plan-inspect" "$WORK/model.plan")" &&
+        "$BUILD/plan-run" "$WORK/model.plan" --target host --verify "$SRC/models/bytes/$name" >"$WORK/verify.log" 2>&1
+    if [ $? = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAIL $name"; tail -n 5 "$WORK/verify.log"; fi
+}
+cp "$SRC/models/bytes/mobius-cuda-f16/model.onnx" "$SRC/models/bytes/mobius-default-f16/model.onnx.data" "$WORK/"
+verify mobius-cuda-f16 "$WORK/model.onnx" matmul_rows
+verify genai-int4 "$SRC/models/bytes/genai-int4/model.onnx" matmul_wide --prefill 160 # few rows, of many that there may be
 echo "${passed:-0} passed, ${failed:-1} failed, 0 skipped"
 [ "${failed:-1}" -eq 0 ]

@@ -1009,16 +1009,23 @@ FN void gp_block_scan(gp_u64 *sums, gp_u64 value)
 #define COPY8(to, from, wanted) gp_copy(TID, (to), (from), 8, (wanted) ? 8 : 0)
 #ifdef GP_EMULATE /* as late as is allowed, and till then what is there is no number */
 typedef struct gp_copy_wanted { void *to; const void *from; int size, bytes, group; } gp_copy_wanted;
-static _Thread_local struct { int first, count, group; gp_copy_wanted list[512]; } gp_copies[1024];
-#define GP_COPIES_NONE() (gp_copies[gp_thread].first = gp_copies[gp_thread].count = 0)
+static _Thread_local struct { int first, count, group, unfenced; gp_copy_wanted list[512]; } gp_copies[1024];
+static _Thread_local int gp_unfenced; /* threads with copies that arrived since their last WGMMA_ARRIVED (wgmma.h) */
+#define GP_COPIES_NONE() (gp_copies[gp_thread].first = gp_copies[gp_thread].count = 0, gp_fence_copies(gp_thread))
 #define COPY_END() ((void)gp_copies[TID].group++)
 #define COPY_WAIT(n) gp_copies_until(TID, gp_copies[TID].group - (n))
+static inline void gp_fence_copies(int thread)
+{
+    gp_unfenced -= gp_copies[thread].unfenced;
+    gp_copies[thread].unfenced = 0;
+}
 static void gp_copies_until(int thread, int group) /* those of groups before it */
 {
     while (gp_copies[thread].first < gp_copies[thread].count && gp_copies[thread].list[gp_copies[thread].first].group - group < 0) {
         const gp_copy_wanted *w = &gp_copies[thread].list[gp_copies[thread].first++];
         __builtin_memset(w->to, 0, (unsigned)w->size);
         if (w->bytes > 0) __builtin_memcpy(w->to, w->from, (unsigned)w->bytes);
+        if (!gp_copies[thread].unfenced) gp_copies[thread].unfenced = 1, gp_unfenced++;
     }
     if (gp_copies[thread].first == gp_copies[thread].count) gp_copies[thread].first = gp_copies[thread].count = 0;
 }

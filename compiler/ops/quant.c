@@ -209,6 +209,18 @@ static Kernel *nbits_begin(Lower *l, const Node *n, const char *template, const 
     return k;
 }
 
+/* Hundreds of rows, for sm_90a: four warps at a time. */
+static bool nbits_wide(Lower *l, const Node *n, const NBits *q, const View *a, const View *y)
+{
+    Compilation *c = lower_compilation(l);
+    int64_t batch;
+    if (lower_upper(l, y->dims[y->rank - 2]) < WIDE_ROWS || q->n < 128 || q->k % 32 != 0 || q->n * q->blocks > INT32_MAX) return false;
+    if (node_input(c, n, NB_SCALES)->dtype != a->store || !codegen_has_wgmma(c, c->options.targets)) return false;
+    Kernel *k = nbits_begin(l, n, "matmul_wide", q, a, y, &batch);
+    product_wide_launch(l, k, a->store, y, batch);
+    return true;
+}
+
 /* Many rows: on tensor cores. False: not for these operands. */
 static bool nbits_rows(Lower *l, const Node *n, const NBits *q, const View *a, const View *y)
 {
@@ -216,6 +228,7 @@ static bool nbits_rows(Lower *l, const Node *n, const NBits *q, const View *a, c
     int64_t batch;
     if (q->bits != 4 || q->block < ROWS_CHUNK || node_input(lower_compilation(l), n, NB_G_IDX) || (zeros && zeros->dtype != DT_U8)) return false;
     if (!product_many_rows(l, a, a->store, lower_upper(l, y->dims[y->rank - 2]))) return false;
+    if (nbits_wide(l, n, q, a, y)) return true;
     Kernel *k = nbits_begin(l, n, "matmul_rows", q, a, y, &batch);
     kernel_int(k, "FORM", 2);
     kernel_int(k, "Y_SN", 1);

@@ -29,13 +29,14 @@ def product(folder, lines, m, n, k, dtype, along_n=False):
     save(folder, name, node, [("a", dtype, [m, k]), ("b", dtype, [k, n] if along_n else [n, k])], ("y", dtype, [m, n]), 2 * m * n * k, lines)
 
 
-def nbits(folder, lines, m, n, k, dtype, zeros):
+def nbits(folder, lines, m, n, k, dtype, zeros, block=32):
     node = helper.make_node("MatMulNBits", ["a", "b", "s"] + ["z"] * zeros, ["y"], name="product", domain="com.microsoft", K=k, N=n, bits=4,
-                            block_size=32)
-    blocks = k // 32
-    inputs = [("a", dtype, [m, k]), ("b", TensorProto.UINT8, [n, blocks, 16]), ("s", dtype, [n, blocks])]
+                            block_size=block)
+    blocks = k // block
+    inputs = [("a", dtype, [m, k]), ("b", TensorProto.UINT8, [n, blocks, block // 2]), ("s", dtype, [n, blocks])]
     inputs += [("z", TensorProto.UINT8, [n, (blocks + 1) // 2])] * zeros
     name = "4bit_%dx%dx%d_%s%s" % (m, n, k, "f16" if dtype == F16 else "bf16", "_zeros" if zeros else "")
+    name += "_block%d" % block if block != 32 else ""
     save(folder, name, node, inputs, ("y", dtype, [m, n]), 2 * m * n * k, lines)
 
 
@@ -58,6 +59,9 @@ def main():
     nbits(folder, lines, 2048, 896, 4864, F16, False)
     for n, k in ((34816, 5120), (5120, 17408), (16384, 5120), (5120, 6144)):
         nbits(folder, lines, 2048, n, k, BF16, True)
+    nbits(folder, lines, 2048, 34816, 5120, F16, True)
+    nbits(folder, lines, 2048, 34816, 5120, BF16, True, block=128)
+    nbits(folder, lines, 256, 34816, 5120, BF16, True)
     attention(folder, lines, 2048, 14, 2, 64)
     attention(folder, lines, 2048, 16, 8, 128)
     attention(folder, lines, 2048, 24, 4, 256)

@@ -2,11 +2,12 @@
 # products.sh - times matrix products and attention of the shapes that a prompt of 2048 tokens has, each as a plan of its own.
 #   tests/bench/products.sh --prepare FOLDER    makes the plans (TARGET, default sm_90a); needs Python with onnx, no GPU
 #   tests/bench/products.sh --from FOLDER [PART...]    times those whose name has PART in it, on this machine
+# With TARGET=sm_90 the kernels are those of any device with mma.sync: for comparison with what sm_90a has besides (matmul_wide).
 # BUILD names the build folder; there, only libplan and a C compiler are needed.
 set -uo pipefail
 SRC=${SRC:-$(cd "$(dirname "$0")/../.." && pwd)}
 BUILD=${BUILD:-$SRC/build}
-[ $# -ge 2 ] || { sed -n '2,6s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,7s/^# \?//p' "$0" >&2; exit 2; }
 how=$1 folder=$2; shift 2
 case $how in
 --prepare)

@@ -178,6 +178,20 @@ static void test_shared_limit(void)
     check(shared_limit("sm_90a,ptx") == 99 * 1024, "code for any device has the shared memory that all devices have");
 }
 
+static bool has_wgmma(const char *targets)
+{
+    Compilation *c = compilation(1, "");
+    const bool has = codegen_has_wgmma(c, targets);
+    discard(c);
+    return has;
+}
+
+static void test_wgmma(void)
+{
+    check(has_wgmma("sm_90a") && has_wgmma("host,sm_90a") && has_wgmma("host"), "products of four warps, for sm_90a and the host alone");
+    check(!has_wgmma("sm_90") && !has_wgmma("sm_90a,sm_100a") && !has_wgmma("sm_90a,ptx"), "no products of four warps for other devices, or any");
+}
+
 static void test_refusals(void)
 {
     check(strstr(refusal("host,sm_17"), "target 'sm_17' is not known to this build\n  remedy: possible here: host, host-") != NULL,
@@ -206,6 +220,7 @@ int main(void)
     if (strstr(codegen_default_targets(), "ptx")) {
         test_modules("sm_80,ptx", 2, "CUDA modules: the same bytes with 1 and 4 threads");
         test_shared_limit();
+        test_wgmma();
     } else printf("skip CUDA modules: built without NVRTC\n");
     test_refusals();
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
