@@ -25,7 +25,7 @@
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE, then what elementwise nodes
  *                   make of it: HEAD_INDEX, HEAD_ONCE, ELEMENT_INDEX, ELEMENT_EACH, ELEMENT_RESULT (HeldRow, lower.h)
  *                   1: it is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
- *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW
+ *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW. SUM_RUNS, ROW_RUNS: they lie in vectors
  * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a product of 16. The order along k is free as long as both operands have
  * the same, so runs go into it as they lie. A slice has blocks of 32 elements of 16 rows: with 4 bits eight (CHUNKS 4: four of rows 0 to
  * 15, then four of rows 16 to 31), with 16 bits four. Each is a product of its own, in which the row's column j has the elements of block j:
@@ -262,6 +262,15 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         UNROLL \
         for (int pair = 0; pair < 4; pair++) GP_PASTE(GP_PAIR_, TYPE)((words)[pair], (out) + 2 * pair); \
     } while (0)
+/* Vector V of what the first block stores: each store of less than a sector would take the place of a whole one. */
+#define PUT_RUN(to, v, from) \
+    do { \
+        if (to##_RUNS) GP_PASTE(STV_, TYPE)(to, to##_OFF + (idx)(v) * 8, from); \
+        else { \
+            UNROLL \
+            for (int j = 0; j < 8; j++) to##_ST(to##_OFF + (idx)(v) * 8 + j, (from)[j]); \
+        } \
+    } while (0)
 #if NORM /* constants too */
     gp_u32 scale[EACH][4];
     UNROLL
@@ -324,8 +333,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
         }
 #if HAS_SUM
-        if (v < VECTORS && MINE && BID_X == 0)
-            for (int j = 0; j < 8; j++) SUM_ST(SUM_OFF + (idx)v * 8 + j, x[e][j]);
+        if (v < VECTORS && MINE && BID_X == 0) PUT_RUN(SUM, v, x[e]);
 #endif
 #if NORM == 2
         square = 0.0f;
@@ -378,8 +386,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         UNROLL
         for (int j = 0; j < 8; j++) y[e][j] = v < VECTORS ? x[e][j] : 0.0f;
 #if HAS_ROW
-        if (v < VECTORS && MINE && BID_X == 0)
-            for (int j = 0; j < 8; j++) ROW_ST(ROW_OFF + (idx)v * 8 + j, y[e][j]);
+        if (v < VECTORS && MINE && BID_X == 0) PUT_RUN(ROW, v, y[e]);
 #endif
 #else
         UNROLL

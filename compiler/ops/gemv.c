@@ -202,6 +202,14 @@ bool gemv_defer_norm(Lower *l, const Node *n)
     return true;
 }
 
+/* Output OUTPUT of the norm, which the first block stores, as operand NAME; RUNS says whether it lies in vectors. */
+static void set_stored(Gemv *g, Kernel *k, const char *name, const char *runs, int output)
+{
+    const View out = lower_output(g->l, g->norm, output);
+    kernel_out(k, name, out);
+    kernel_int(k, runs, view_vector(g->l, &out) == 8);
+}
+
 static void set_norm(Gemv *g, Kernel *k, const Node *leader)
 {
     Lower *l = g->l;
@@ -222,9 +230,9 @@ static void set_norm(Gemv *g, Kernel *k, const Node *leader)
     kernel_int(k, "HAS_SKIP", g->row.skip >= 0);
     if (g->row.skip >= 0) kernel_in(k, "SKIP", lower_input(l, g->norm, g->row.skip));
     kernel_int(k, "HAS_SUM", sum && sum->uses > 0);
-    if (sum && sum->uses > 0) kernel_out(k, "SUM", lower_output(l, g->norm, g->row.sum));
+    if (sum && sum->uses > 0) set_stored(g, k, "SUM", "SUM_RUNS", g->row.sum);
     kernel_int(k, "HAS_ROW", stores_row);
-    if (stores_row) kernel_out(k, "ROW", lower_output(l, g->norm, 0));
+    if (stores_row) set_stored(g, k, "ROW", "ROW_RUNS", 0);
 }
 
 /* ---- units: where each tile's matrix lies, and what becomes of its sums */
