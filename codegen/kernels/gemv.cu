@@ -40,10 +40,12 @@
 #define EACH NS
 #define VECTOR(e) ((WARP + (e) * KS) * LANES + LANE % LANES)
 #define MINE (LANES == 32 || LANE < LANES)
+#define ALL_VECTORS (WHOLE_K && SLICES % KS == 0)
 #else
 #define EACH ((PADDED / 8 + KERNEL_BLOCK - 1) / KERNEL_BLOCK)
 #define VECTOR(e) (TID + (e) * KERNEL_BLOCK)
 #define MINE 1
+#define ALL_VECTORS 0
 #endif
 #define BLOCKS (SLICE / 32)    /* of 32 elements in a slice, 4 bits */
 #define WHOLE_K (K % SLICE == 0)
@@ -277,7 +279,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     for (int e = 0; e < EACH; e++) {
         UNROLL
         for (int j = 0; j < 4; j++) scale[e][j] = 0u;
-        if (VECTOR(e) < VECTORS) LD_CONSTANT(SCALE + SCALE_OFF + (idx)VECTOR(e) * 8 % HEAD, scale[e]);
+        if (ALL_VECTORS || VECTOR(e) < VECTORS) LD_CONSTANT(SCALE + SCALE_OFF + (idx)VECTOR(e) * 8 % HEAD, scale[e]);
     }
 #endif
 #if SIDE /* what the thread's part of the row is to be multiplied with, of this block's row */
@@ -312,13 +314,16 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         const int v = VECTOR(e);
         UNROLL
         for (int j = 0; j < 4; j++) read[e][0][j] = read[e][HAS_SKIP][j] = 0u;
-        if (v >= VECTORS) continue;
+        if (!ALL_VECTORS && v >= VECTORS) continue;
         LD_RUN(X + X_OFF + (idx)v * 8, read[e][0]);
 #if HAS_SKIP
         LD_RUN(SKIP + SKIP_OFF + (idx)v * 8, read[e][1]);
 #endif
     }
     float x[EACH][8], square = 0.0f;
+#if NORM == 2
+    float inverse[EACH];
+#endif
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = VECTOR(e);
@@ -343,10 +348,16 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if NORM == 2 /* of the lanes that have the head */
         UNROLL
         for (int other = HEAD / 16; other > 0; other /= 2) square += SHUFFLE_F(square, LANE ^ other);
-        const float inverse = gp_inverse_root(square / (float)(HEAD) + (float)EPSILON);
+        inverse[e] = gp_inverse_root(square / (float)(HEAD) + (float)EPSILON);
+#endif
+    }
+#if NORM == 2 /* apart from the sums, so that what the elements read besides is on its way meanwhile */
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int v = VECTOR(e);
         const idx row = (idx)v * 8 / HEAD;
         (void)row;
-        if (v >= VECTORS) continue;
+        if (!ALL_VECTORS && v >= VECTORS) continue;
         float factor[8];
         FACTORS(scale[e], factor);
         HEAD_INDEX
@@ -354,13 +365,13 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         UNROLL
         for (int j = 0; j < 8; j++) {
             const idx col = (idx)v * 8 % HEAD + j;
-            const float normed = x[e][j] * inverse * factor[j];
+            const float normed = x[e][j] * inverse[e] * factor[j];
             ELEMENT_INDEX
             ELEMENT_EACH
             x[e][j] = (float)(ELEMENT_RESULT);
         }
-#endif
     }
+#endif
 #if NORM == 1
     SHARED(float, squares, KERNEL_BLOCK / 32);
     square = WARP_SUM(MINE ? square : 0.0f);
@@ -384,14 +395,14 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * factor[j]);
 #endif
         UNROLL
-        for (int j = 0; j < 8; j++) y[e][j] = v < VECTORS ? x[e][j] : 0.0f;
+        for (int j = 0; j < 8; j++) y[e][j] = ALL_VECTORS || v < VECTORS ? x[e][j] : 0.0f;
 #if HAS_ROW
         if (v < VECTORS && MINE && BID_X == 0) PUT_RUN(ROW, v, y[e]);
 #endif
 #else
         UNROLL
         for (int j = 0; j < 8; j++) y[e][j] = 0.0f;
-        if (v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, y[e]);
+        if (ALL_VECTORS || v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, y[e]);
 #endif
 #if SIDE
         UNROLL
