@@ -384,7 +384,7 @@ static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t sl
 static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
     if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
-    if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
+    if (units <= 3 * MULTIPROCESSORS && slices <= 10) return g->main->bits == 4 ? cut_of(units, 10, slices) : cut_resident(1, 10, units, slices);
     if (g->main->bits == 16) return cut_resident(slices <= 8 ? 4 : 2, slices <= 8 ? 8 : 10, units, slices);
     const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
     return slices > 10 && cost_of(&one, units) <= cost_of(&two, units) ? one : two;

@@ -171,7 +171,7 @@ static void look_ahead(Lower *l, Kernel *k, const Node *n, const Moe *z)
     Compilation *c = lower_compilation(l);
     const Matrix *m = &z->down;
     const char *key = arena_text(&c->arena, "moe_ahead/top=%lld,n=%lld,k=%lld", (long long)z->top, (long long)m->outputs, (long long)m->inputs);
-    const bool wanted = tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), 1) != 0, zeros = wanted && moe_given(c, n, m->zero);
+    const bool wanted = tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), 0) != 0, zeros = wanted && moe_given(c, n, m->zero);
     kernel_int(k, "AHEAD_W", wanted ? moe_byte_count(m->outputs * m->inputs, m->bits) : 0);
     kernel_int(k, "AHEAD_S", m->outputs * m->blocks * dtype_bits(node_input(c, n, m->scale)->dtype) / 8);
     kernel_int(k, "AHEAD_Z", zeros ? moe_zero_bytes(m) : 0);

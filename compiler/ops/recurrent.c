@@ -202,6 +202,17 @@ void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z, int64_
     kernel_float(k, "SCALE", attr_float(n, "scale") != 0.0 ? attr_float(n, "scale") : 1.0 / sqrt((double)key));
 }
 
+/* Of the tokens that a block has in shared memory at once: bytes, how many. */
+enum { TILE_BYTES = 46 * 1024, MOST_TOKENS = 32, MOST_COLUMNS = 32 };
+
+/* How many they are, of keys of KEY elements that GROUP queries go with; 0: not even one fits. */
+static int64_t tile_tokens(int64_t key, int64_t group, bool gated)
+{
+    const int64_t quarter = (key + 15) / 16 * 4 + 4, floats = 4 * quarter * (1 + group + gated) + MOST_COLUMNS + 2;
+    const int64_t tile = TILE_BYTES / 4 / floats;
+    return tile > MOST_TOKENS ? MOST_TOKENS : tile;
+}
+
 static void linear_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
@@ -216,6 +227,12 @@ static void linear_lower(Lower *l, Node *n)
         return;
     }
     if (linear_step(l, n, &z, key, value)) return;
+    const int64_t group = z.q_heads > z.kv_heads ? z.q_heads / z.kv_heads : 1, tile = tile_tokens(key, group, z.gated);
+    if (tile < 1) {
+        node_error(c, n, "%lld query heads of size %lld that read one state are not supported: they need more than %d KB of shared memory",
+                   (long long)group, (long long)key, TILE_BYTES / 1024);
+        return;
+    }
     const Dim state[4] = {z.batch, dim_const(c, z.kv_heads), z.key, z.value};
     const int64_t warps = value > 24 ? 4 : (value + 7) / 8, columns = 8 * warps;
     Kernel *k = kernel_begin(l, n, "linear_attention");
@@ -225,6 +242,8 @@ static void linear_lower(Lower *l, Node *n)
     linear_operands(l, k, n, &z, key, value);
     state_operands(l, k, n, "", LA_PAST, 1, past ? past->dtype : node_input(c, n, LA_QUERY)->dtype, 4, state);
     kernel_dim(k, "TOKENS", lower_dim(l, z.tokens));
+    kernel_int(k, "GROUP", group);
+    kernel_int(k, "TILE", tile);
     const int64_t batch = lower_upper(l, lower_dim(l, z.batch));
     kernel_launch(k, (value + columns - 1) / columns, z.kv_heads, batch < 1 ? 1 : batch, (int)(32 * warps));
 }
