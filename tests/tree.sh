@@ -22,6 +22,20 @@ pipes_read_to_the_end() { # under pipefail the writer's SIGPIPE would be a failu
     ! grep -nE '[^|(]\| *(grep +-[a-zA-Z]*[qm]|awk [^|]*\<exit\>|sed [^|]*[0-9$/]q\>)' .ci/run scripts/*.sh tests/*.sh tests/*/*.sh
 }
 kernels_ascii() { ! LC_ALL=C grep -n '[^ -~	]' codegen/kernels/*.cu codegen/kernels/*.h runtime/host_abi.h; }
+kernel_parts() { # embed.awk: an include is as if the lines stood there, and one that is not there an error
+    local embed="awk -f $PWD/codegen/embed.awk" said
+    (
+        cd "${WORK:?}" && mkdir -p plain parts || exit 1
+        printf 'first\n#if A\n  second\n#endif\nlast\n' >plain/kernel.cu
+        printf '#include "outer.h"\nlast\n#include "missing.h"\n' >parts/missing.cu
+        sed '/missing/d' parts/missing.cu >parts/kernel.cu
+        printf 'first\n#if A\n#include "inner.h"\n#endif\n' >parts/outer.h
+        printf '  second\n' >parts/inner.h
+        diff <($embed plain/kernel.cu) <($embed parts/kernel.cu) || exit 1
+        said=$($embed parts/missing.cu 2>&1 >/dev/null) && { echo "no error without the part"; exit 1; }
+        [ "$said" = "parts/missing.cu:3: parts/missing.h cannot be read" ] || { echo "$said"; exit 1; }
+    )
+}
 small_files() { # a person reads them
     local file; for file in README.md HACKING.md; do [ "$(wc -l <$file)" -le 90 ] || { echo "$file has over 90 lines"; return 1; }; done
 }
@@ -43,6 +57,7 @@ check "every source file is named in Makefile.am" named_in_makefile
 check "every script parses" scripts_parse
 check "no script pipes into a reader that stops early" pipes_read_to_the_end
 check "kernel texts are ASCII" kernels_ascii
+check "kernel templates have parts" kernel_parts
 check "README and HACKING are short" small_files
 check "plan.3 lists the functions of plan.h" manual_functions
 check "the manual pages have a name section" manual_names
