@@ -22,6 +22,12 @@ pipes_read_to_the_end() { # under pipefail the writer's SIGPIPE would be a failu
     ! grep -nE '[^|(]\| *(grep +-[a-zA-Z]*[qm]|awk [^|]*\<exit\>|sed [^|]*[0-9$/]q\>)' .ci/run scripts/*.sh tests/*.sh tests/*/*.sh
 }
 kernels_ascii() { ! LC_ALL=C grep -n '[^ -~	]' codegen/kernels/*.cu codegen/kernels/*.h runtime/host_abi.h; }
+kernels_own_names() { # what a template defines is undefined behind it: the next one in its module would lack what stands before all
+    local both
+    defined() { sed -n 's/^ *# *define *\([A-Za-z0-9_]*\).*/\1/p' "$@" | sort -u; }
+    both=$(comm -12 <(defined codegen/kernels/{prelude,tiles,wgmma,experts}.h) <(defined codegen/kernels/*.cu $(ls codegen/kernels/*.h | grep -vE '/(prelude|tiles|wgmma|experts)\.h$')))
+    [ -z "$both" ] || { echo "defined by a template and before it: $both"; return 1; }
+}
 kernel_parts() { # embed.awk: an include is as if the lines stood there, and one that is not there an error
     local embed="awk -f $PWD/codegen/embed.awk" said
     (
@@ -58,6 +64,7 @@ check "every script parses" scripts_parse
 check "no script pipes into a reader that stops early" pipes_read_to_the_end
 check "kernel texts are ASCII" kernels_ascii
 check "kernel templates have parts" kernel_parts
+check "kernel templates define no name that stands before them" kernels_own_names
 check "README and HACKING are short" small_files
 check "plan.3 lists the functions of plan.h" manual_functions
 check "the manual pages have a name section" manual_names

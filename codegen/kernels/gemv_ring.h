@@ -9,8 +9,8 @@
     /* The runs of a slice that the lane copies: of COPIES rows of the tile, by part and number there. */
 #define COPIES (TILE_ROWS * CHUNKS / 32)
 #define COPY_LINES (32 / CHUNKS) /* rows at once */
-#define COPY_PART(j) (PARTS == 1 ? 0 : (j) * COPY_LINES / 8 % 2)
-#define COPY_STEP(j) (PARTS == 1 ? (j) * COPY_LINES : (j) * COPY_LINES / 16 * 8 + (j) * COPY_LINES % 8)
+#define RUN_PART(j) (PARTS == 1 ? 0 : (j) * COPY_LINES / 8 % 2)
+#define RUN_STEP(j) (PARTS == 1 ? (j) * COPY_LINES : (j) * COPY_LINES / 16 * 8 + (j) * COPY_LINES % 8)
     const unsigned char *from[WHOLE ? PARTS : COPIES];
     int fetched = BID_X; /* the unit */
     /* The runs that lanes read at once, of eight rows or (16 bits) of two, lie in different banks. */
@@ -38,8 +38,8 @@
             if (WHOLE) from[p] = w + (gp_u64)(gp_u32)(n + LANE / CHUNKS) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             UNROLL \
             for (int j = 0; j < COPIES && !WHOLE; j++) \
-                if (COPY_PART(j) == p) \
-                    from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + COPY_STEP(j), last) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
+                if (RUN_PART(j) == p) \
+                    from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + RUN_STEP(j), last) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             SET_SCALES(p); \
             matrix_end = end; \
         } \
@@ -56,7 +56,7 @@
     /* Rows that lie a multiple of eight apart have the same turn. */
 #define COPY_RUN(j, place, i) \
     COPY16_BEHIND(copied[CHUNKS == 8 ? (j) % 2 : 0] + (place) * SLOT_WORDS, CHUNKS == 8 ? (j) / 2 * 1024 : (j) * 512, \
-                  from[WHOLE ? COPY_PART(j) : (j)] + (i) * (KS * CHUNKS * 16), WHOLE ? COPY_STEP(j) * ROW_BYTES : 0, here)
+                  from[WHOLE ? RUN_PART(j) : (j)] + (i) * (KS * CHUNKS * 16), WHOLE ? RUN_STEP(j) * ROW_BYTES : 0, here)
 #if BITS == 4
 #define MORE_RUNS(place, i) ((void)0)
 #else
