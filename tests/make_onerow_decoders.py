@@ -3,7 +3,7 @@
 
     tests/make_onerow_decoders.py FOLDER
 
-FOLDER/NAME has model.onnx, kernels.txt (launches of a decode step by kernel) and what plan-run --verify reads: prompts.txt, tokens.txt,
+FOLDER/NAME has model.onnx, capacity.txt (rows of the states), kernels.txt (launches of a decode step by kernel) and what plan-run --verify reads: prompts.txt, tokens.txt,
 margins.txt and logits_NNN.pb, by onnxruntime in float32 from the same rounded weights."""
 import os
 import sys
@@ -31,11 +31,12 @@ class Decoder(Graph):
     what comes of the other; ATTRS: of GroupQueryAttention."""
 
     def __init__(self, name, dtype, kind="plain", hidden=64, heads=4, kv_heads=2, head=64, half=0, norms=None, packed=False, positions=False,
-                 sinks=False, layers=2, wide=96, turned=None, gated=False, **attrs):
+                 sinks=False, layers=2, wide=96, turned=None, gated=False, capacity=CAPACITY, prompts=PROMPTS, **attrs):
         super().__init__(name, dtype, {})
         self.kind, self.hidden, self.heads, self.kv_heads, self.head, self.norms, self.packed = kind, hidden, heads, kv_heads, head, norms, packed
         self.layers, self.wide, self.sinks, self.positions, self.attrs_ = layers, wide, sinks, positions, attrs
-        self.tables = [self.constant(t) for t in tables(CAPACITY, half, dtype)] if half else ["", ""]
+        self.capacity, self.prompts = capacity, prompts
+        self.tables = [self.constant(t) for t in tables(capacity, half, dtype)] if half else ["", ""]
         self.turned, self.gated, self.half, self.angles = turned, gated, half, None
         self.attrs_.update(num_heads=heads, kv_num_heads=kv_heads, do_rotary=int(half > 0 and not turned))
         self.body()
@@ -230,6 +231,9 @@ def decoders():
     yield Decoder("turned_f16", "f16", "nbits32", half=16, norms="nodes", positions=True, turned="rows", gated=True)
     yield Decoder("turned_bf16", "bf16", "plain", head=128, heads=4, half=64, positions=True, turned="positions")
     yield Decoder("nodes_bf16", "bf16", "plain", head=128, heads=2, kv_heads=2, half=64, norms="nodes", smooth_softmax=1)
+    # heads that few keys fill a block of: one part, several that the product behind merges, more than it does
+    yield Decoder("parts_f16", "f16", "nbits32", head=256, half=32, layers=1, capacity=1024, prompts=(1, 250, 600))
+    yield Decoder("parts_bf16", "bf16", "plain", head=256, heads=6, half=128, layers=1, capacity=1024, prompts=(1, 130, 700), local_window_size=640)
     yield Hybrid("hybrid_f16", "f16", "nbits32", half=32, layers=3)
     yield Hybrid("hybrid_bf16", "bf16", "plain", layers=2)
 
@@ -240,7 +244,7 @@ def save(decoder, folder):
     rng = np.random.default_rng(1)
     oracle = Oracle(decoder)
     lines = {"prompts": [], "tokens": [], "margins": []}
-    for number, length in enumerate(PROMPTS):
+    for number, length in enumerate(decoder.prompts):
         prompt = rng.integers(0, VOCABULARY, length).tolist()
         found = oracle.answer(prompt)
         order = [np.sort(logits) for logits in found]
@@ -252,6 +256,8 @@ def save(decoder, folder):
     for name, text in lines.items():
         with open(os.path.join(folder, name + ".txt"), "w", encoding="ascii") as out:
             out.write("\n".join(text) + "\n")
+    with open(os.path.join(folder, "capacity.txt"), "w", encoding="ascii") as out:
+        out.write("%d\n" % decoder.capacity)
     with open(os.path.join(folder, "kernels.txt"), "w", encoding="ascii") as out:
         out.writelines("%s %d\n" % item for item in decoder.kernel_counts().items())
 

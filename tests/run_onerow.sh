@@ -36,7 +36,7 @@ run_decoders() {
     for folder in "$decoders"/*/; do
         name=$(basename "$folder")
         case $name in *_bf16) tolerance=0.1 ;; *) tolerance=0.01 ;; esac
-        check "$name $mode: compile" "$BUILD/gcc-plan" "$folder/model.onnx" -o "$folder/plan" --target host --capacity 256 --check-lengths --quiet "$@"
+        check "$name $mode: compile" "$BUILD/gcc-plan" "$folder/model.onnx" -o "$folder/plan" --target host --capacity "$(cat "$folder/capacity.txt")" --check-lengths --quiet "$@"
         check "$name $mode: kernels" diff "$folder/kernels.txt" <(kernels "$folder/plan" "$folder/kernels.txt")
         check "$name $mode: goldens" "$BUILD/plan-run" "$folder/plan" --target host --verify "$folder" --tolerance $tolerance --margin $tolerance
         check "$name $mode: capture" "$BUILD/plan-run" "$folder/plan" --target host --check-capture
