@@ -22,11 +22,6 @@ typedef struct Block {
 } Block;
 typedef struct Seam { uint32_t node; int reason; const char *detail, *remedy; } Seam; /* reason: enum plan_seam_reason */
 
-/* What attention_one leaves to the product that alone reads its result (gqa_leave_parts): PARTS [KV_HEADS, SPLITS, GROUP, HEAD + 4] in floats, each head's sums of
- * shares times values, their highest score and the sum of the shares; so many as there are SHARE keys of the last WINDOW (0: all), and above
- * MOST of them one, the first, with its scores in the last two. LENGTH: keys before the new one, known before the step begins. */
-typedef struct LeftParts { View parts; Dim length; int64_t group, head, share, splits, most, window, capacity; } LeftParts;
-
 struct Lower {
     Compilation *c;
     Signature *signature;
@@ -34,7 +29,6 @@ struct Lower {
     uint32_t *io;            /* by value: the buffer of a graph input or output; 0 none */
     View *views;             /* by value; buffer 0: not made yet */
     NodeFate *fates;         /* by node */
-    const LeftParts **left;  /* by value: who reads it merges these; NULL: it is there */
     int *made_by;            /* by node: 1 + the launch of another node that made its results; 0 none; -1 put off (gqa_defer_norm) */
     uint32_t node;           /* being lowered */
     bool guarded;            /* launches run only while guard_iteration < guard_trip: iterations of a loop over a ranged dim */

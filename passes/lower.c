@@ -14,7 +14,6 @@ static Lower *lower_new(Compilation *c, int index)
     l->io = NEW_ARRAY(c, uint32_t, c->graph.value_count + 1);
     l->views = NEW_ARRAY(c, View, c->graph.value_count + 1);
     l->fates = NEW_ARRAY(c, NodeFate, c->graph.node_count + 1);
-    l->left = NEW_ARRAY(c, const LeftParts *, c->graph.value_count + 1);
     l->made_by = NEW_ARRAY(c, int, c->graph.node_count + 1);
     return l;
 }

@@ -231,9 +231,9 @@ def decoders():
     yield Decoder("turned_f16", "f16", "nbits32", half=16, norms="nodes", positions=True, turned="rows", gated=True)
     yield Decoder("turned_bf16", "bf16", "plain", head=128, heads=4, half=64, positions=True, turned="positions")
     yield Decoder("nodes_bf16", "bf16", "plain", head=128, heads=2, kv_heads=2, half=64, norms="nodes", smooth_softmax=1)
-    # heads that few keys fill a block of: one part, several that the product behind merges, more than it does
-    yield Decoder("parts_f16", "f16", "nbits32", head=256, half=32, layers=1, capacity=1024, prompts=(1, 250, 600))
-    yield Decoder("parts_bf16", "bf16", "plain", head=256, heads=6, half=128, layers=1, capacity=1024, prompts=(1, 130, 700), local_window_size=640)
+    # heads that few keys fill a block of: one part, several, more than a merge fetches at once
+    yield Decoder("split_f16", "f16", "nbits32", head=256, half=32, layers=1, capacity=1024, prompts=(1, 250, 600))
+    yield Decoder("split_bf16", "bf16", "plain", head=256, heads=6, half=128, layers=1, capacity=1024, prompts=(1, 130, 700), local_window_size=640)
     yield Hybrid("hybrid_f16", "f16", "nbits32", half=32, layers=3)
     yield Hybrid("hybrid_bf16", "bf16", "plain", layers=2)
 

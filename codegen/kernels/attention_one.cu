@@ -13,7 +13,6 @@
  *   NORM_Q NORM_K   with weights QW, KW, constants of ROW_TYPE, and EPSILON_Q, EPSILON_K; rounded to ROW_TYPE
  *   HALF            rotated pairs, 0 none; COS SIN, by row TURN_AT; INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
- *   LEAVES          above 0: the kernel behind merges the parts (LeftParts, lower.h), up to so many; more are merged here, into the first
  *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
  *   EARLY           the length is a word that only the end of a step writes, and so are the old rows: both are read before the kernel
  *                   waits for those before it; TURN_EARLY: so is the turn of that length, from tables that are constants */
@@ -108,9 +107,6 @@
 #define SINK_SCORE 0.0f
 #endif
 /* The result's elements; a sink counts here, once. */
-#if LEAVES
-#define FINISH ((void)0)
-#else
 #define FINISH \
     do { \
         const int own = head * GROUP + m; \
@@ -124,7 +120,6 @@
         UNROLL \
         for (int j = 0; j < 4; j++) Y_ST(Y_AT(batch, own, 0, d + j), sum[j] * keep); \
     } while (0)
-#endif
 /* A thread's four elements of a head, and what parts they have: COUNT rows that lie STEP floats apart from FROM on, of which LEFT are there;
  * all loads come first. */
 #define ELEMENTS \
@@ -488,7 +483,7 @@ KERNEL(KERNEL_BLOCK)
     for (int item = TID; item < GROUP * D / 4; item += THREADS) {
         ELEMENTS;
         ADD_PARTS(LD_RUN, WARPS, (const float *)tiles, SLOT, WARPS); /* the first has keys: HIGH is finite */
-        if (active == 1 && !LEAVES) FINISH;
+        if (active == 1) FINISH;
         else {
             STV_F32(parts, (split * GROUP + m) * HEAD_STEP + d, sum);
             if (d == 0) {
@@ -497,7 +492,7 @@ KERNEL(KERNEL_BLOCK)
             }
         }
     }
-    if (active <= MAX(LEAVES, 1)) return;
+    if (active == 1) return;
 
     /* ---- the last block of a head merges */
     SYNC();
@@ -510,11 +505,6 @@ KERNEL(KERNEL_BLOCK)
         ELEMENTS;
         UNROLL_BY(1)
         for (int from = 0; from < active; from += MERGED) ADD_PARTS(LD_WRITTEN, MERGED, parts + from * (GROUP * HEAD_STEP), GROUP * HEAD_STEP, active - from);
-#if LEAVES /* into the first part; scores beside those of before, which others may still read */
-        STV_F32(parts, m * HEAD_STEP + d, sum);
-        if (d == 0) parts[m * HEAD_STEP + D + 2] = high, parts[m * HEAD_STEP + D + 3] = whole;
-#else
         FINISH;
-#endif
     }
 }

@@ -24,7 +24,6 @@
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE, then what elementwise nodes
  *                   make of it: HEAD_INDEX, HEAD_ONCE, ELEMENT_INDEX, ELEMENT_EACH, ELEMENT_RESULT (HeldRow, lower.h)
- *                   0 with LEFT: it is what an attention left in PART, to be merged (LeftParts, lower.h)
  *                   1: it is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
  *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW. SUM_RUNS, ROW_RUNS: they lie in vectors
  * Parts: gemv_ring.h, how tiles come into the ring, with gemv_scales.h; gemv_row.h, how the row comes into registers. Here: what is asked for before
@@ -91,14 +90,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         if (BID_X < SIDE && v < VECTORS) LD_CONSTANT(w + (idx)v * 16, beside[e]);
     }
 #endif
-#if LEFT
-    LOAD_WORDS
-    const int last = (int)MAX(MIN(LENGTH, (idx)(CAPACITY) - 1), 0) + 1, keys = WINDOW > 0 ? MIN(last, WINDOW) : last;
-    const int active = MIN((keys + SHARE - 1) / SHARE, SPLITS), merged = active > MOST, left = merged ? 1 : active;
-    GP_WAIT_EARLY
-#else
     EXTENTS
-#endif
     SHARED(float, sums, KEPT * KS * TILE_ROWS);
 
     /* ---- the row */

@@ -9,40 +9,6 @@
         UNROLL \
         for (int pair = 0; pair < 4; pair++) GP_PASTE(GP_PAIR_, TYPE)((words)[pair], (out) + 2 * pair); \
     } while (0)
-/* Vector V of the row, of the parts that there are, in their order: as attention_one.cu would, but at once. */
-#define MERGE_LEFT(v, out) \
-    do { \
-        const int gp_head = (v) * 8 / HEAD, gp_step = HEADS_EACH * (HEAD + 4); \
-        const float *const gp_from = PART + PART_OFF + (idx)(gp_head / HEADS_EACH * SPLITS) * gp_step + gp_head % HEADS_EACH * (HEAD + 4); \
-        gp_u32 gp_part[MOST][2][4], gp_stats[MOST][4]; \
-        float gp_best = -INF_F, gp_whole = 0.0f; \
-        UNROLL \
-        for (int s = 0; s < MOST; s++) \
-            if (s < left) { \
-                LD_RUN(gp_from + s * gp_step + (v) * 8 % HEAD, gp_part[s][0]); \
-                LD_RUN(gp_from + s * gp_step + (v) * 8 % HEAD + 4, gp_part[s][1]); \
-                LD_RUN(gp_from + s * gp_step + HEAD, gp_stats[s]); \
-            } \
-        UNROLL \
-        for (int s = 0; s < MOST; s++) \
-            if (s < left) gp_best = FMAXF(gp_best, gp_float_of(gp_stats[s][merged ? 2 : 0])); \
-        UNROLL \
-        for (int s = 0; s < MOST; s++) \
-            if (s < left) { \
-                const float gp_keep = LEFT_POWER(gp_float_of(gp_stats[s][merged ? 2 : 0]) - gp_best); \
-                gp_whole = FMAF(gp_keep, gp_float_of(gp_stats[s][merged ? 3 : 1]), gp_whole); \
-                UNROLL \
-                for (int j = 0; j < 8; j++) (out)[j] = FMAF(gp_keep, gp_float_of(gp_part[s][j / 4][j % 4]), (out)[j]); \
-            } \
-        gp_whole = 1.0f / gp_whole; \
-        UNROLL \
-        for (int j = 0; j < 8; j++) (out)[j] = GP_PASTE(RND_, TYPE)((out)[j] * gp_whole); \
-    } while (0)
-#if TENSOR
-#define LEFT_POWER(v) gp_exp2(v)
-#else
-#define LEFT_POWER(v) exp2f(v)
-#endif
 /* Vector V of what the first block stores: each store of less than a sector would take the place of a whole one. */
 #define PUT_RUN(to, v, from) \
     do { \
@@ -152,10 +118,6 @@
 #if HAS_ROW
         if (v < VECTORS && MINE && BID_X == 0) PUT_RUN(ROW, v, y[e]);
 #endif
-#elif LEFT
-        UNROLL
-        for (int j = 0; j < 8; j++) y[e][j] = 0.0f;
-        if (ALL_VECTORS || v < VECTORS) MERGE_LEFT(v, y[e]);
 #else
         UNROLL
         for (int j = 0; j < 8; j++) y[e][j] = 0.0f;

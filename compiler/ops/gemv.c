@@ -26,7 +26,6 @@ typedef struct Gemv {
     const RowMatrix *main;      /* of the first that is none of the side */
     bool paired[MAX_TOGETHER];  /* made together with the one that it gates */
     const Node *norm, *heads;   /* of the whole row, of its heads (gemv_heads.c); NULL: none */
-    const LeftParts *left;      /* of which the row is made; NULL: it is there */
     NormRow row;
     DType type;
     int parts;                  /* of a tile: 2 when one of the members gates another */
@@ -215,12 +214,6 @@ static void set_norm(Gemv *g, Kernel *k, const Node *leader)
 {
     Lower *l = g->l;
     kernel_int(k, "NORM", g->norm ? 1 : g->heads ? 2 : 0);
-    kernel_int(k, "LEFT", g->left != NULL);
-    if (g->left) {
-        gemv_set_left(k, g->left);
-        kernel_text(k, "X_T", "gp_u16");
-        return;
-    }
     if (g->heads) {
         gemv_set_heads(l, k, g->heads);
         return;
@@ -391,7 +384,7 @@ static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t sl
 static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
     if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
-    if (units <= 3 * MULTIPROCESSORS && slices <= 10) return g->main->bits == 4 ? cut_of(units, 10, slices) : cut_resident(1, 10, units, slices);
+    if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
     if (g->main->bits == 16) return cut_resident(slices <= 8 ? 4 : 2, slices <= 8 ? 8 : 10, units, slices);
     const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
     return slices > 10 && cost_of(&one, units) <= cost_of(&two, units) ? one : two;
@@ -523,7 +516,6 @@ bool gemv_lower(Lower *l, const Node *n)
         const View x = lower_input(l, n, 0);
         if (view_vector(l, &x) != 8) return false;
         g.heads = gemv_heads(l, n);
-        g.left = gemv_left(l, n);
     }
     g.type = node_input(c, n, 0)->dtype;
     Kernel *k = kernel_begin(l, n, "gemv");

@@ -2,7 +2,7 @@
 #ifndef GCC_PLAN_GEMV_H
 #define GCC_PLAN_GEMV_H
 
-#include "lower.h"
+#include "compiler.h"
 
 #include <string.h>
 
@@ -29,11 +29,6 @@ bool norm_row(Compilation *c, const Node *n, NormRow *r);
 
 /* gemv.c: whether product N will lead a kernel of gemv; *K elements of its row, of which one warp has *SPAN together. */
 bool gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span);
-/* gemv_heads.c: the product whose row is VALUE, perhaps reshaped, and nobody else's; NULL: there is none. */
-const Node *gemv_reader(const Compilation *c, uint32_t value);
-/* What the attention that makes PRODUCT's row has left to it; NULL: nothing. Operands and numbers of kernel K for that. */
-const LeftParts *gemv_left(const Lower *l, const Node *product);
-void gemv_set_left(Kernel *k, const LeftParts *left);
 /* gemv_heads.c: the norm that was put off (gemv_defer_heads) until PRODUCT is launched; NULL: there is none. Its operands and texts. */
 const Node *gemv_heads(Lower *l, const Node *product);
 void gemv_set_heads(Lower *l, Kernel *k, const Node *norm);

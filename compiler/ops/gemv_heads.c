@@ -11,8 +11,10 @@ static const Node *consumer_of(const Compilation *c, uint32_t value)
     return NULL;
 }
 
-const Node *gemv_reader(const Compilation *c, uint32_t value)
+/* The product whose row is the last of the nodes behind norm N, perhaps reshaped, and nobody else's; NULL: there is none. */
+static const Node *reader_of(const Compilation *c, const Node *n)
 {
+    uint32_t value = c->graph.nodes[n->epilogue].outputs[0];
     for (;;) {
         const Value *v = &c->graph.values[value];
         const Node *reader = v->uses == 1 && !v->is_output && !v->state ? consumer_of(c, value) : NULL;
@@ -58,7 +60,7 @@ bool gemv_defer_heads(Lower *l, const Node *n)
     int64_t head, elements, k, span;
     if (!(n->op->facts & OP_NORM_ROW) || !n->epilogue || n->together || n->loop || l->signature->kind == SIG_LOAD || l->guarded) return false;
     if (!norm_row(c, n, &r) || r.skip >= 0 || r.sum >= 0) return false;
-    const Node *reader = gemv_reader(c, c->graph.nodes[n->epilogue].outputs[0]);
+    const Node *reader = reader_of(c, n);
     if (!reader || !stands_before(n, reader) || !gemv_takes(l, reader, &k, &span) || !makes_one(l, n)) return false;
     const Value *x = node_input(c, n, 0), *scale = node_input(c, n, r.scale);
     if (x->dtype != node_input(c, reader, 0)->dtype || scale->dtype != x->dtype || !scale->is_constant || scale->rank != 1) return false;
@@ -80,27 +82,6 @@ const Node *gemv_heads(Lower *l, const Node *product)
     while (producer && is_reshape(&g->nodes[producer])) producer = g->values[g->nodes[producer].inputs[0]].producer;
     const uint32_t norm = producer ? g->nodes[producer].fused_into : 0;
     return norm && l->made_by[norm] < 0 && (g->nodes[norm].op->facts & OP_NORM_ROW) && g->nodes[norm].epilogue == producer ? &g->nodes[norm] : NULL;
-}
-
-const LeftParts *gemv_left(const Lower *l, const Node *product)
-{
-    const Graph *g = &l->c->graph;
-    uint32_t value = product->inputs[0];
-    while (!l->left[value] && g->values[value].producer && is_reshape(&g->nodes[g->values[value].producer])) value = g->nodes[g->values[value].producer].inputs[0];
-    return l->left[value];
-}
-
-void gemv_set_left(Kernel *k, const LeftParts *left)
-{
-    kernel_in(k, "PART", left->parts);
-    kernel_dim(k, "LENGTH", left->length);
-    kernel_int(k, "HEADS_EACH", left->group);
-    kernel_int(k, "HEAD", left->head);
-    kernel_int(k, "SHARE", left->share);
-    kernel_int(k, "SPLITS", left->splits);
-    kernel_int(k, "MOST", left->most);
-    kernel_int(k, "WINDOW", left->window);
-    kernel_int(k, "CAPACITY", left->capacity);
 }
 
 void gemv_set_heads(Lower *l, Kernel *k, const Node *norm)

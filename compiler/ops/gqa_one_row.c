@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* SLICE: keys that a warp has at once. A block's slices take up to ROOM bytes, which leaves some for the blocks of the kernels before and behind;
- * with ROOM_ANYWHERE no block takes more than 48 KB. A merge reads up to PARTS_BYTES. Up to MOST_LEFT parts are left to the product behind. */
-enum { MAX_GROUP = 8, SLICE = 16, ROOM = 64 * 1024, ROOM_ANYWHERE = 24 * 1024, PARTS_BYTES = 256 * 1024, MOST_LEFT = 8 };
+ * with ROOM_ANYWHERE no block takes more than 48 KB. A merge reads up to PARTS_BYTES. */
+enum { MAX_GROUP = 8, SLICE = 16, ROOM = 64 * 1024, ROOM_ANYWHERE = 24 * 1024, PARTS_BYTES = 256 * 1024 };
 
 static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
 
@@ -205,25 +205,6 @@ static OneRowCut one_row_cut(Compilation *c, int64_t head, int64_t group, int64_
     return cut;
 }
 
-/* Whether the product behind attention N, for which blocks of the attention need not wait for each other, merges what they leave: it alone reads the
- * result, and knows before it waits how many parts there are. Then *LEFT, but for the parts. */
-static bool leaves_parts(Lower *l, const Node *n, const Sizes *z, const Attend *a, const OneRowCut *cut, LeftParts *left)
-{
-    Compilation *c = l->c;
-    const Node *reader = gemv_reader(c, n->outputs[0]);
-    int64_t k, span;
-    if (!reader || cut->splits < 2 || a->sinks.buffer || a->smooth || node_input(c, reader, 0)->dtype != node_output(c, n, 0)->dtype) return false;
-    if (!dim_is(c, lower_dim(l, z->batch), 1) || !gemv_takes(l, reader, &k, &span) || k != z->heads * left->head) return false;
-    left->length = a->known;
-    left->group = z->heads / z->kv_heads;
-    left->share = cut->share;
-    left->splits = cut->splits;
-    left->most = cut->splits < MOST_LEFT ? cut->splits : MOST_LEFT;
-    left->window = a->window > 0 ? a->window : 0;
-    left->parts.dims[2] = dim_const(c, left->most); /* of those behind them nothing is read */
-    return true;
-}
-
 void gqa_one_row(Lower *l, const Node *n, const Sizes *z, const Parts *p, const Cache *keys, const Cache *values, const Attend *a)
 {
     Compilation *c = l->c;
@@ -238,17 +219,11 @@ void gqa_one_row(Lower *l, const Node *n, const Sizes *z, const Parts *p, const 
     kernel_inout(k, "K", keys->present);
     kernel_inout(k, "V", values->present);
     attend_length_operand(k, a);
-    const View parts = lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape);
-    kernel_out(k, "PART", parts);
+    kernel_out(k, "Y", a->y);
+    kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
     kernel_inout(k, "TICKETS", tickets_view(l, 2, shape));
     attend_sinks(k, a);
     const bool early = one_row_early(l, n, a);
-    LeftParts *left = NEW(c, LeftParts);
-    *left = (LeftParts){.parts = parts, .head = p->head, .capacity = capacity};
-    const bool leaves = early && leaves_parts(l, n, z, a, &cut, left);
-    if (leaves) l->left[n->outputs[0]] = left;
-    else kernel_out(k, "Y", a->y);
-    kernel_int(k, "LEAVES", leaves ? left->most : 0);
     one_row_norms(l, k, n);
     one_row_turn(l, k, n, early);
     kernel_rows(k);
