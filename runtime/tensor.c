@@ -117,20 +117,30 @@ static void copy_strided(const layout *l, unsigned char *dense, unsigned char *s
     }
 }
 
-/* Before a network's first run the host does not know its ranged symbols: with one unknown extent, the size says it. */
-static bool deduce_extent(const plan *p, const plan_binding_record *b, size_t bytes, layout *l) {
-    int unknown = -1;
-    uint64_t rest = plan_dtype_bits(b->dtype);
+/* The only extent of those that may vary, or the only one that is not at its upper bound now; -1: there is none, or several. */
+static int free_extent(const plan *p, const plan_binding_record *b, const layout *l) {
+    int ranged = 0, below = 0, last = -1, last_below = -1;
     for (int i = 0; i < l->rank; i++) {
         const plan_dim_record *dim = &p->view.dims[b->dim + (uint32_t)i];
-        bool fixed = dim->expr_count == 1 && p->view.exprs[dim->expr].op == PLAN_EXPR_CONST;
-        if (!fixed && l->dims[i] != dim->upper && unknown >= 0)
-            return false;
-        if (!fixed && l->dims[i] != dim->upper)
-            unknown = i;
-        else if (!plan_mul_u64(rest, (uint64_t)l->dims[i], &rest))
-            return false;
+        if (dim->expr_count == 1 && p->view.exprs[dim->expr].op == PLAN_EXPR_CONST)
+            continue;
+        ranged++;
+        last = i;
+        if (l->dims[i] == dim->upper)
+            continue;
+        below++;
+        last_below = i;
     }
+    return below == 1 ? last_below : ranged == 1 ? last : -1;
+}
+
+/* Before a network's run the host does not know its ranged symbols: with one unknown extent, the size says it. */
+static bool deduce_extent(const plan *p, const plan_binding_record *b, size_t bytes, layout *l) {
+    const int unknown = free_extent(p, b, l);
+    uint64_t rest = plan_dtype_bits(b->dtype);
+    for (int i = 0; i < l->rank; i++)
+        if (i != unknown && !plan_mul_u64(rest, (uint64_t)l->dims[i], &rest))
+            return false;
     uint64_t bits;
     if (unknown < 0 || rest == 0 || !plan_mul_u64(bytes, 8, &bits) || bits % rest ||
         bits / rest > (uint64_t)p->view.dims[b->dim + (uint32_t)unknown].upper)

@@ -81,6 +81,10 @@ def residents(dtype):
         g = row("resident_gated_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
         g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile + 96 // tile, tile), k, dtype, 120)
         yield g.output(gated(g, kind, k, 6432), product(g, kind, "x", k, 96))
+        # more units of the matrix beside the pair than blocks: it goes on by other rows than the pair does
+        g = row("resident_gated_beside_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx2x%d" % (32 // tile + 4832 // tile, tile), k, dtype, 120)
+        yield g.output(gated(g, kind, k, 16), product(g, kind, "x", k, 4832))
         g = row("resident_gate_alone_%s_%d" % (kind, k), dtype, k, {"gemv": 1, "launches": 1, "shared": 1})
         g.tuning = blocks(kind, "%dx2x%d" % (6432 * 2 // tile, tile), k, dtype, 310)
         yield g.output(gated(g, kind, k, 6432))

@@ -72,6 +72,7 @@ def linear():
         yield linear_case("ort_wide_%s" % rule, rule, seed=30, wide=True, oracle="ort")
     yield linear_case("shared_beta", "gated_delta", seed=40, shared=True, kv_heads=4, q_heads=4)
     yield linear_case("ort_groups", "gated_delta", seed=50, q_heads=6, kv_heads=2, oracle="ort")
+    yield linear_case("many_groups", "gated_delta", seed=51, q_heads=12, kv_heads=1, dk=1000, dv=9) # queries too many for shared memory
     yield linear_case("groups", "gated_delta", seed=50, q_heads=6, kv_heads=2, dk=20, dv=12)
     yield linear_case("ort_inverse", "gated_delta", seed=60, q_heads=2, kv_heads=6, k_heads=2, oracle="ort")
     yield linear_case("inverse", "gated_delta", seed=60, batch=2, q_heads=2, kv_heads=6, k_heads=3, dk=128, dv=72)

@@ -107,14 +107,16 @@ def compile_model(arguments, name, model, *more):
                     *more], check=True)
 
 
-def run(arguments, name, runs, outputs):
-    """For each run its outputs by name."""
+def run(arguments, name, runs, outputs, symbol=None):
+    """For each run its outputs by name. SYMBOL: how many rows its first input has."""
     path = os.path.join(arguments.work, name)
     with open(path + ".list", "w", encoding="ascii") as out:
         for number, inputs in enumerate(runs):
             for key, array in inputs.items():
                 np.ascontiguousarray(array).tofile("%s.%d.%s" % (path, number, key))
                 out.write("in %s %s.%d.%s\n" % (key, path, number, key))
+            if symbol:
+                out.write("size %s %d\n" % (symbol, len(next(iter(inputs.values())))))
             out.write("run\n" + "".join("out %s\n" % o for o in outputs))
     subprocess.run([os.path.join(arguments.work, "session_run"), arguments.target, path + ".plan", path + ".list", path + ".dump"], check=True)
     found = []
@@ -171,6 +173,18 @@ def sizes_good(arguments):
     return good
 
 
+def shrinks_good(arguments):
+    """The size of an input says how many rows there are, also after a run with as many as there may be."""
+    compile_model(arguments, "shrinks", make("shrinks", [node("Add", "x x", "y")], [info("x", ["m", 3])], [info("y", ["m", 3])]), "--max=m=9")
+    runs = [{"x": np.arange(3 * m, dtype=np.float32).reshape(m, 3) + m} for m in (9, 2, 9, 1)]
+    for given, found in zip(runs, run(arguments, "shrinks", runs, ["y"], "m")):
+        dims, data = found["y"]
+        if dims != list(given["x"].shape) or data != (given["x"] + given["x"]).tobytes():
+            print("shrinks: expected %s, found %s" % (list(given["x"].shape), dims))
+            return False
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
@@ -188,7 +202,7 @@ def main():
     for name, model, inputs, check in draw_models():
         compile_model(arguments, name, model)
         results.append(draws_good(arguments, name, inputs, check))
-    results.append(sizes_good(arguments))
+    results += [sizes_good(arguments), shrinks_good(arguments)]
     print("%d passed, %d failed, 0 skipped" % (sum(results), len(results) - sum(results)))
     return 0 if all(results) else 1
 

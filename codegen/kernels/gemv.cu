@@ -19,7 +19,7 @@
  *   RESIDENT        blocks that a multiprocessor should have room for
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; KEPT: units whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
- *                   matrix), perhaps end (the unit behind the matrix's last), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
+ *                   matrix), perhaps end (the unit behind the matrix's last) and each (its rows in a unit), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
  *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE, then what elementwise nodes
@@ -207,10 +207,10 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     for (; unit < UNITS; unit += GRID) {
         const int r = TID % TILE_ROWS, first = TID / TILE_ROWS; /* not all threads have work here */
         const unsigned char *w;
-        int n, last, end;
+        int n, last, end, each;
         TILE_DECLARE
         TILE(unit, PARTS == 1 ? 0 : r / 8 % 2)
-        (void)end;
+        (void)end, (void)each;
         const idx row = MIN(n + (PARTS == 1 ? r : r / 16 * 8 + r % 8), last);
         gp_acc sum = gp_acc_zero();
         for (int run = first; first < KS && run < (K + 31) / 32; run += KS) {

@@ -26,13 +26,14 @@
 #endif
     /* The pointers to the unit that is fetched next; behind the last one nothing is read. From a unit to the block's next of the same matrix all
      * go the same way. */
-    int matrix_end = 0;
+    int matrix_end = 0, unit_rows = 0;
+#define UNIT_ROWS (LINEAR || PARTS == 1 ? TILE_ROWS / PARTS : unit_rows) /* from unit to unit of a matrix: of a pair, half of the tile */
 #define BEGIN_UNIT \
     do { \
         UNROLL \
         for (int p = 0; p < PARTS; p++) { \
             const unsigned char *w; \
-            int n, last, end = UNITS; \
+            int n, last, end = UNITS, each = TILE_ROWS / PARTS; \
             TILE_DECLARE \
             TILE(MIN(fetched, UNITS - 1), p) \
             if (WHOLE) from[p] = w + (gp_u64)(gp_u32)(n + LANE / CHUNKS) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
@@ -42,6 +43,7 @@
                     from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + RUN_STEP(j), last) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             SET_SCALES(p); \
             matrix_end = end; \
+            unit_rows = each; \
         } \
     } while (0)
 #define NEXT_UNIT \
@@ -49,7 +51,7 @@
         fetched += GRID; \
         if (LINEAR || (WHOLE && fetched < matrix_end)) { \
             UNROLL \
-            for (int p = 0; p < PARTS; p++) from[p] += (idx)GRID * (TILE_ROWS / PARTS) * ROW_BYTES; \
+            for (int p = 0; p < PARTS; p++) from[p] += (idx)GRID * UNIT_ROWS * ROW_BYTES; \
             NEXT_SCALES; \
         } else BEGIN_UNIT; \
     } while (0)

@@ -36,8 +36,8 @@
     } while (0)
 #define NEXT_SCALES \
     do { \
-        scales_from += (idx)GRID * (TILE_ROWS / PARTS) * KG; \
-        if (ZEROS) zeros_from += (idx)GRID * (TILE_ROWS / PARTS) * ZERO_ROW; \
+        scales_from += (idx)GRID * UNIT_ROWS * KG; \
+        if (ZEROS) zeros_from += (idx)GRID * UNIT_ROWS * ZERO_ROW; \
     } while (0)
 #define ZERO_WORD(slice) ((slice) * SLICE_SCALES / 8 * 4)
 #define SCALE_IN(slice) (WHOLE_K || (slice) * SLICE_SCALES + LANE % SCALE_PIECES * (2 * SCALE_WORDS) < KG)
@@ -70,8 +70,8 @@
     do { \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
-            scales_from[half] += (idx)GRID * (TILE_ROWS / PARTS) * KG; \
-            if (ZEROS) zeros_from[half] += (idx)GRID * (TILE_ROWS / PARTS) * ZERO_ROW; \
+            scales_from[half] += (idx)GRID * UNIT_ROWS * KG; \
+            if (ZEROS) zeros_from[half] += (idx)GRID * UNIT_ROWS * ZERO_ROW; \
         } \
     } while (0)
     gp_u32 scales[DEPTH][2][2], zeros[DEPTH][2][2]; /* as loaded: taking them apart here would wait for them */

@@ -7,7 +7,7 @@
  *   GATED   0 no decay; 1 G[b, t, head]; 2 G[b, t, head * HEAD + row]
  *   DELTA   0 S += k v; 1, 2 S += k beta (v - S k), beta for all heads or for each
  *   HAS_OLD 0: starts from zero; 1: OLD; 2: NEW
- *   GROUP   heads of the query that read a state */
+ *   GROUP   heads of the query that read a state     TOGETHER 0: too many for shared memory: each lane reads its own part of them */
 #if HAS_OLD == 2
 #define OLD_LOAD(b, h, i, j) NEW_LD(NEW_AT(b, h, i, j))
 #elif HAS_OLD == 1
@@ -43,7 +43,7 @@ KERNEL(KERNEL_BLOCK)
     const int r = LANE / 8, column = BID_X * COLUMNS + WARP * 8 + LANE % 8, inside = column < VHEAD, at = inside ? column : VHEAD - 1;
     if (batch >= BATCH) return;
     SHARED(float, keys, TILE * TOKEN);
-    SHARED(float, queries, GROUP * TILE * TOKEN);
+    SHARED(float, queries, TOGETHER ? GROUP * TILE * TOKEN : 1);
     SHARED(float, values, TILE * COLUMNS);
     SHARED(float, fades, GATED == 2 ? TILE * TOKEN : TILE);
     SHARED(float, betas, TILE);
@@ -61,7 +61,7 @@ KERNEL(KERNEL_BLOCK)
             const idx t = first + u;
             keys[to] = exists ? (float)K_LD(K_AT(batch, t, k_head * HEAD + i)) : 0.0f;
             UNROLL
-            for (int g = 0; g < GROUP; g++) queries[g * TILE * TOKEN + to] = exists ? (float)Q_LD(Q_AT(batch, t, (q_head + g) * HEAD + i)) : 0.0f;
+            for (int g = 0; g < GROUP && TOGETHER; g++) queries[g * TILE * TOKEN + to] = exists ? (float)Q_LD(Q_AT(batch, t, (q_head + g) * HEAD + i)) : 0.0f;
 #if GATED == 2
             fades[to] = exists ? EXPF((float)G_LD(G_AT(batch, t, head * HEAD + i))) : 0.0f;
 #endif
@@ -96,9 +96,15 @@ KERNEL(KERNEL_BLOCK)
 #endif
             UNROLL
             EACH_ROW(p) state[p] = FMAF(key[p], change, state[p]);
-            UNROLL
+            UNROLL_BY(TOGETHER ? GROUP : 1)
             for (int g = 0; g < GROUP; g++) {
+#if TOGETHER
                 TAKE_ROWS(queries + (g * TILE + u) * TOKEN, query);
+#else
+                float query[HELD];
+                UNROLL
+                EACH_ROW(p) query[p] = r * HELD + p < HEAD ? (float)Q_LD(Q_AT(batch, first + u, (q_head + g) * HEAD + r * HELD + p)) : 0.0f;
+#endif
                 SUM_ROWS(sum, state, query);
                 const idx y_head = Q_HEADS > KV_HEADS ? q_head + g : head;
                 if (LANE < 8 && inside) Y_ST(Y_AT(batch, first + u, y_head * VHEAD + column), (float)SCALE * sum);

@@ -314,7 +314,7 @@ static int64_t set_units(Gemv *g, Kernel *k)
         set_operands(g, k, i);
         if (g->paired[i] || own->side) continue;
         const int64_t end = units + ceil_div(own->m.n, own->gate >= 0 ? g->rows : g->tile_rows);
-        text_add(&tile, "if ((u) < %lld) { end = %lld; ", (long long)end, (long long)end);
+        text_add(&tile, "if ((u) < %lld) { end = %lld; each = %d; ", (long long)end, (long long)end, own->gate >= 0 ? g->rows : g->tile_rows);
         text_add(&store, "if ((u) < %lld) { ", (long long)end);
         add_units(g, k, i, arena_text(&c->arena, "(u) - %lld", (long long)units), &tile, &store);
         text_add(&tile, "} else ");

@@ -177,21 +177,20 @@ static bool linear_shape(Compilation *c, Node *n)
     return output_set(c, n, 0, q->dtype, 3, out) && output_set(c, n, 1, t, 4, state);
 }
 
+/* Whether each row of a state has a decay of its own, not each head. */
+static bool decays_by_row(Lower *l, const Node *n, const Linear *z) { return lower_upper(l, lower_input(l, n, LA_DECAY).dims[2]) != z->kv_heads; }
+
 void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z, int64_t key, int64_t value)
 {
     kernel_out(k, "Y", lower_output(l, n, 0));
-    int64_t wide = 0, each = 0;
-    if (z->gated) {
-        const View decay = lower_input(l, n, LA_DECAY);
-        wide = lower_upper(l, decay.dims[2]) != z->kv_heads;
-        kernel_in(k, "G", decay);
-    }
+    int64_t each = 0;
+    if (z->gated) kernel_in(k, "G", lower_input(l, n, LA_DECAY));
     if (z->delta) {
         const View beta = lower_input(l, n, LA_BETA);
         each = z->kv_heads == 1 || lower_upper(l, beta.dims[2]) > 1;
         kernel_in(k, "B", beta);
     }
-    kernel_int(k, "GATED", !z->gated ? 0 : wide ? 2 : 1);
+    kernel_int(k, "GATED", !z->gated ? 0 : decays_by_row(l, n, z) ? 2 : 1);
     kernel_int(k, "DELTA", !z->delta ? 0 : each ? 2 : 1);
     kernel_dim(k, "BATCH", lower_dim(l, z->batch));
     kernel_int(k, "Q_HEADS", z->q_heads);
@@ -205,11 +204,10 @@ void linear_operands(Lower *l, Kernel *k, const Node *n, const Linear *z, int64_
 /* Of the tokens that a block has in shared memory at once: bytes, how many. */
 enum { TILE_BYTES = 46 * 1024, MOST_TOKENS = 32, MOST_COLUMNS = 32 };
 
-/* How many they are, of keys of KEY elements that GROUP queries go with; 0: not even one fits. */
-static int64_t tile_tokens(int64_t key, int64_t group, bool gated)
+/* How many they are when ROWS of KEY elements go with each; 0: not even one fits. */
+static int64_t tile_tokens(int64_t key, int64_t rows)
 {
-    const int64_t quarter = (key + 15) / 16 * 4 + 4, floats = 4 * quarter * (1 + group + gated) + MOST_COLUMNS + 2;
-    const int64_t tile = TILE_BYTES / 4 / floats;
+    const int64_t quarter = (key + 15) / 16 * 4 + 4, floats = 4 * quarter * rows + MOST_COLUMNS + 2, tile = TILE_BYTES / 4 / floats;
     return tile > MOST_TOKENS ? MOST_TOKENS : tile;
 }
 
@@ -227,12 +225,8 @@ static void linear_lower(Lower *l, Node *n)
         return;
     }
     if (linear_step(l, n, &z, key, value)) return;
-    const int64_t group = z.q_heads > z.kv_heads ? z.q_heads / z.kv_heads : 1, tile = tile_tokens(key, group, z.gated);
-    if (tile < 1) {
-        node_error(c, n, "%lld query heads of size %lld that read one state are not supported: they need more than %d KB of shared memory",
-                   (long long)group, (long long)key, TILE_BYTES / 1024);
-        return;
-    }
+    const int64_t group = z.q_heads > z.kv_heads ? z.q_heads / z.kv_heads : 1, fades = z.gated && decays_by_row(l, n, &z);
+    const bool together = tile_tokens(key, 1 + group + fades) > 0; /* else each lane reads what it needs of the queries itself */
     const Dim state[4] = {z.batch, dim_const(c, z.kv_heads), z.key, z.value};
     const int64_t warps = value > 24 ? 4 : (value + 7) / 8, columns = 8 * warps;
     Kernel *k = kernel_begin(l, n, "linear_attention");
@@ -243,7 +237,8 @@ static void linear_lower(Lower *l, Node *n)
     state_operands(l, k, n, "", LA_PAST, 1, past ? past->dtype : node_input(c, n, LA_QUERY)->dtype, 4, state);
     kernel_dim(k, "TOKENS", lower_dim(l, z.tokens));
     kernel_int(k, "GROUP", group);
-    kernel_int(k, "TILE", tile);
+    kernel_int(k, "TOGETHER", together);
+    kernel_int(k, "TILE", tile_tokens(key, 1 + (together ? group : 0) + fades));
     const int64_t batch = lower_upper(l, lower_dim(l, z.batch));
     kernel_launch(k, (value + columns - 1) / columns, z.kv_heads, batch < 1 ? 1 : batch, (int)(32 * warps));
 }
