@@ -9,8 +9,10 @@
     /* The runs of a slice that the lane copies: of COPIES rows of the tile, by part and number there. */
 #define COPIES (TILE_ROWS * CHUNKS / 32)
 #define COPY_LINES (32 / CHUNKS) /* rows at once */
-#define RUN_PART(j) (PARTS == 1 ? 0 : (j) * COPY_LINES / 8 % 2)
-#define RUN_STEP(j) (PARTS == 1 ? (j) * COPY_LINES : (j) * COPY_LINES / 16 * 8 + (j) * COPY_LINES % 8)
+#define LINE_PART(line) (PARTS == 1 ? 0 : (line) / 8 % 2)
+#define LINE_STEP(line) (PARTS == 1 ? (line) : (line) / 16 * 8 + (line) % 8)
+#define RUN_PART(j) LINE_PART((j) * COPY_LINES)
+#define RUN_STEP(j) LINE_STEP((j) * COPY_LINES)
     const unsigned char *from[WHOLE ? PARTS : COPIES];
     int fetched = BID_X; /* the unit */
     /* The runs that lanes read at once, of eight rows or (16 bits) of two, lie in different banks. */

@@ -6,10 +6,9 @@
  *   NEXT_SCALES                on to the block's next unit, of the same matrix
  *   FETCH_SCALES(place, i)     asks for those of the warp's slice i, if `in` (FETCH)
  *   TAKE_SCALES(place, slice)  sets scale[half][block], as bits, and zero[half][block]
- * It needs g and t; COPIED also scale_to, zero_to, scale_at and zero_at, where the ring has those of place 0: gemv_ring.h, further on. */
+ * It needs g, t, LINE_PART and LINE_STEP; COPIED also scale_to, zero_to, scale_at and zero_at, where the ring has those of place 0: gemv_ring.h, further on. */
     /* Lane t keeps columns 2 * t and 2 * t + 1: the rows and blocks of which it needs scales. */
 #define OWN_LINE(half) ((CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * (half)) /* of the tile */
-#define OWN_ROW(half) (PARTS == 1 ? (CHUNKS == 4 ? t / 2 * 16 : 0) + g + 8 * (half) : (CHUNKS == 4 ? t / 2 * 8 : 0) + g)
 #define OWN_BLOCK (2 * t % BLOCKS) /* of the slice's */
 #define NEXT_BLOCK(block) (WHOLE_K || (block) + 1 < KB ? (block) + 1 : (block))
 #define SCALE_OF(block) ((block) * 32 / GROUP)
@@ -20,12 +19,10 @@
     const unsigned char *zeros_from = 0;
 #define SLICE_SCALES (SLICE / GROUP) /* in a row, an even number */
 #define SLOT_WORDS (512 + TILE_ROWS * SLICE_SCALES / 2 + (ZEROS ? TILE_ROWS : 0))
-#define SCALE_WORDS (TILE_ROWS * SLICE_SCALES / 2 >= 64 ? 2 : 1) /* that a lane copies */
+#define SCALE_WORDS (SCALE_BYTES / 4)                /* that a lane copies */
 #define SCALE_PIECES (SLICE_SCALES / 2 / SCALE_WORDS)             /* of a row */
 #define SCALES_ALL (TILE_ROWS * SCALE_PIECES == 32)               /* whether all lanes do */
     /* The lane copies scales of row LANE / SCALE_PIECES of the tile, and zeros of row LANE % TILE_ROWS: by part and number there. */
-#define LINE_PART(line) (PARTS == 1 ? 0 : (line) / 8 % 2)
-#define LINE_STEP(line) (PARTS == 1 ? (line) : (line) / 16 * 8 + (line) % 8)
 #define SCALE_LINE (SCALES_ALL ? LANE / SCALE_PIECES : LANE / SCALE_PIECES % TILE_ROWS)
 #define ZERO_LINE (LANE % TILE_ROWS)
 #define SET_SCALES(p) \
@@ -79,7 +76,7 @@
     do { \
         UNROLL \
         for (int half = PARTS == 1 ? 0 : (p); half < (PARTS == 1 ? 2 : (p) + 1); half++) { \
-            const gp_u32 row = (gp_u32)MIN(n + OWN_ROW(half), last); \
+            const gp_u32 row = (gp_u32)MIN(n + LINE_STEP(OWN_LINE(half)), last); \
             scales_from[half] = s + (gp_u64)row * KG; \
             zeros_from[half] = ZEROS ? z + (gp_u64)row * ZERO_ROW : 0; \
         } \

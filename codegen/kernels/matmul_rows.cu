@@ -36,13 +36,7 @@
 /* Rows of 64 bytes, four pieces of 16: how the pieces of a row are exchanged, so that those of eight rows lie in different banks.
  * The longer rows of form 1 exchange theirs by k % 8. */
 #define PLACE(row) ((row) / 2 % 4)
-#define STORE(m_, n_, v_) \
-    do { \
-        const idx m = (m_), n = (n_); \
-        const float v = (v_); \
-        EPILOGUE_BODY \
-        Y_ST(Y_OFF + Z_Y + Y_LINE(m) * Y_SM + n * Y_SN, EPILOGUE); \
-    } while (0)
+#include "product_store.h"
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
@@ -214,22 +208,7 @@ KERNEL(KERNEL_BLOCK)
             const float *pair = own + row * (WN + 8) + column;
             const idx y_m = m0 + wm + 16 * i + row, y_n = n0 + wn + column;
             if (y_m >= rows) continue;
-#if PAIRS
-            gp_u32 word = 0;
-            for (int e = 0; e < 2 && y_n + e < columns; e++) {
-                const idx m = y_m, n = y_n + e;
-                const float v = pair[e];
-                Y_T half[1];
-                EPILOGUE_BODY
-                GP_PASTE(ST_, YTYPE)(half, 0, EPILOGUE);
-                word |= (gp_u32)half[0] << 16 * e;
-            }
-            Y_T *to = Y + Y_OFF + Z_Y + Y_LINE(y_m) * Y_SM + y_n;
-            if (y_n + 1 < columns) *(gp_u32 *)to = word;
-            else if (y_n < columns) *to = (Y_T)word;
-#else
-            for (int e = 0; e < 2 && y_n + e < columns; e++) STORE(y_m, y_n + e, pair[e]);
-#endif
+            STORE_PAIR(pair, y_m, y_n);
         }
         SYNC_WARP();
     }

@@ -49,13 +49,9 @@
         const gp_u32 less = GP_PASTE(MAGIC_, TYPE) | 0x80008000u | ZERO_POINT * 0x10001u; \
         *(gp_u64 *)(ring + (to) + s_at) = scale * 0x10001u | (gp_u64)less << 32; \
     } while (0)
-#define STORE(m_, n_, v_) \
-    do { \
-        const idx m = (m_), n = (n_); \
-        const float v = (v_); \
-        EPILOGUE_BODY \
-        Y_ST(Y_OFF + Z_Y + m * Y_SM + n, EPILOGUE); \
-    } while (0)
+#define Y_LINE(m) (m)
+#define Y_SN 1
+#include "product_store.h"
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
@@ -136,22 +132,7 @@ KERNEL(KERNEL_BLOCK)
             const float *pair = own + row * PITCH + 2 * LANE;
             const idx y_m = m0 + 64 * part + row, y_n = n0 + WARP / 4 * 64 + 2 * LANE;
             if (y_m >= rows) break;
-#if PAIRS
-            gp_u32 word = 0;
-            for (int e = 0; e < 2 && y_n + e < columns; e++) {
-                const idx m = y_m, n = y_n + e;
-                const float v = pair[e];
-                Y_T half[1];
-                EPILOGUE_BODY
-                GP_PASTE(ST_, YTYPE)(half, 0, EPILOGUE);
-                word |= (gp_u32)half[0] << 16 * e;
-            }
-            Y_T *to = Y + Y_OFF + Z_Y + y_m * Y_SM + y_n;
-            if (y_n + 1 < columns) *(gp_u32 *)to = word;
-            else if (y_n < columns) *to = (Y_T)word;
-#else
-            for (int e = 0; e < 2 && y_n + e < columns; e++) STORE(y_m, y_n + e, pair[e]);
-#endif
+            STORE_PAIR(pair, y_m, y_n);
         }
     }
 #else

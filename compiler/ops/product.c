@@ -118,11 +118,12 @@ RowTile product_row_tile(int64_t rows, int64_t columns, int64_t batch, bool pack
 
 static int64_t waves(int64_t rows, int64_t columns, int64_t batch, int64_t wide)
 {
-    return ((rows + WIDE_ROWS - 1) / WIDE_ROWS * ((columns + wide - 1) / wide) * batch + MULTIPROCESSORS - 1) / MULTIPROCESSORS;
+    return ceil_div(ceil_div(rows, WIDE_ROWS) * ceil_div(columns, wide) * batch, MULTIPROCESSORS);
 }
 
-/* Blocks of 128 columns take some five eighths of the time of those of 256, since they have fewer warps to fill gaps. */
-int product_wide_columns(int64_t rows, int64_t columns, int64_t batch)
+/* Columns of a block of matmul_wide, 128 or 256. Blocks of 128 take some five eighths of the time of those of 256, since they have fewer warps to
+ * fill gaps. */
+static int wide_columns(int64_t rows, int64_t columns, int64_t batch)
 {
     return 5 * waves(rows, columns, batch, 128) < 8 * waves(rows, columns, batch, 256) ? 128 : 256;
 }
@@ -135,7 +136,7 @@ static bool pairs_of(Lower *l, const View *y)
 void product_wide_launch(Lower *l, Kernel *k, DType t, const View *y, int64_t batch)
 {
     const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
-    const int wide = product_wide_columns(rows, columns, batch), stages = wide == 256 ? 4 : 5; /* as many as 132 KB hold */
+    const int wide = wide_columns(rows, columns, batch), stages = wide == 256 ? 4 : 5; /* as many as 132 KB hold */
     const int bytes = 1024 + stages * (WIDE_ROWS * 128 + wide * 48);
     kernel_int(k, "BN", wide);
     kernel_int(k, "STAGES", stages);
@@ -144,7 +145,7 @@ void product_wide_launch(Lower *l, Kernel *k, DType t, const View *y, int64_t ba
     kernel_text(k, "YTYPE", product_type(y->store));
     kernel_int(k, "PAIRS", pairs_of(l, y));
     kernel_shared(k, bytes);
-    kernel_launch(k, (rows + WIDE_ROWS - 1) / WIDE_ROWS, (columns + wide - 1) / wide, batch, 2 * wide);
+    kernel_launch(k, ceil_div(rows, WIDE_ROWS), ceil_div(columns, wide), batch, 2 * wide);
 }
 
 void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed)

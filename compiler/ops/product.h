@@ -54,8 +54,6 @@ void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile,
 void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch);
 
 enum { WIDE_ROWS = 128 }; /* of a block of matmul_wide */
-/* Columns of a block of matmul_wide, 128 or 256. */
-int product_wide_columns(int64_t rows, int64_t columns, int64_t batch);
 /* Sets BN STAGES PAIRS TYPE YTYPE, and launches matmul_wide. */
 void product_wide_launch(Lower *l, Kernel *k, DType t, const View *y, int64_t batch);
 
