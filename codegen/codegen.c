@@ -276,15 +276,23 @@ int64_t codegen_shared_limit(Compilation *c, const char *targets)
     return limit;
 }
 
-bool codegen_has_wgmma(Compilation *c, const char *targets)
+static bool has_wgmma(const char *target) { return is_host(target) || strcmp(target, "sm_90a") == 0; }
+
+/* CUDA C++ Programming Guide, "Thread Block Clusters". */
+static bool has_clusters(const char *target) { return strncmp(target, "sm_", 3) == 0 && atoi(target + 3) >= 90; }
+
+static bool all_have(Compilation *c, const char *targets, bool (*has)(const char *target))
 {
     const char *names[MAX_TARGETS];
     int count = 0;
     if (!parse_targets(c, targets ? targets : codegen_default_targets(), names, &count)) return false;
     for (int t = 0; t < count; t++)
-        if (!is_host(names[t]) && strcmp(names[t], "sm_90a") != 0) return false;
+        if (!has(names[t])) return false;
     return true;
 }
+
+bool codegen_has_wgmma(Compilation *c, const char *targets) { return all_have(c, targets, has_wgmma); }
+bool codegen_has_clusters(Compilation *c, const char *targets) { return all_have(c, targets, has_clusters); }
 
 static void free_sources(Text *sources, int count)
 {

@@ -258,6 +258,8 @@ static plan_status cuda_function_get(plan_driver *d, plan_driver_module *m, cons
     if (!status)
         CALL(c, status, "cuFuncSetAttribute", shape->name,
              c->api.function_set_attribute(f->function, CU_FUNCTION_SHARED_CARVEOUT, SHARED_CARVEOUT));
+    if (!status && m->waits) /* sm_90 and later: clusters of 16 blocks too */
+        CALL(c, status, "cuFuncSetAttribute", shape->name, c->api.function_set_attribute(f->function, CU_FUNCTION_ANY_CLUSTER, 1));
     if (status)
         plan_host_release(&d->allocator, f);
     else

@@ -3,16 +3,19 @@
  *
  * SPLITS blocks share the keys of a key head, a block more for each SHARE keys. A warp has SLICE keys at a time, in turn, for all GROUP queries,
  * in shared memory of its own: the first before all else, the next ones' keys as soon as the scores are done, values behind them. So each key
- * is read once, and warps meet only when they are through. Softmax online. Where several blocks had keys, the last of them to arrive, which TICKETS tells, merges
- * what they left in PART, in the order of the splits: results do not depend on the order of arrival.
+ * is read once, and warps meet only when they are through. Softmax online. The blocks of a cluster, CLUSTER of them, meet in each other's shared memory, each to
+ * merge its own elements of the heads; one cluster has all keys up to ROUNDS times its share. Where several clusters (or, without, blocks) had keys, the last
+ * block to arrive, which TICKETS tells, merges what they left in PART. All in the order of the splits: results do not depend on the order of arrival.
  * CORES: on tensor cores. Scores are query heads x keys, the rows behind GROUP repeat its last: a lane ends with keys of one head, just as the
  * product of the values (V^T x shares, element x head) wants them. A share goes into it as two halves whose sum it is, to 16 bits at
  * least; sums are floats. Otherwise a lane has a key, then D / 32 elements, in floats. Scores are logarithms to base 2.
  *   Q [B, Hq, 1, D], KN VN [B, H, 1, D]   the new row, of ROW_TYPE           K V   the caches, of TYPE, appended at LEN (a sequence's total less one)
+ *   Y_RUNS          Y lies in vectors, of ROW_TYPE
  *   ALIKE           ROW_TYPE is TYPE: the query is exact as an operand beside keys
  *   NORM_Q NORM_K   with weights QW, KW, constants of ROW_TYPE, and EPSILON_Q, EPSILON_K; rounded to ROW_TYPE
  *   HALF            rotated pairs, 0 none; COS SIN, by row TURN_AT; INTERLEAVED
  *   WINDOW > 0      only so many last keys        SINK 1: a key with score 0 and no value; 2: its score is SINKS[head]
+ *   CLUSTER         1: none; else it divides SPLITS, and all targets have clusters
  *   CAPACITY        rows of the caches; the clamp keeps a wrong length inside them       ROWED: nothing is appended for a row that rests
  *   EARLY           the length is a word that only the end of a step writes, and so are the old rows: both are read before the kernel
  *                   waits for those before it; TURN_EARLY: so is the turn of that length, from tables that are constants */
@@ -29,7 +32,8 @@
 #define TURNS ((HALF + 31) / 32)
 #define IN_LANE (HALF % 32 == 0 && !INTERLEAVED) /* both elements of a pair */
 #define HEAD_STEP (D + 4)       /* from head to head of sums; behind them their highest score and the sum of shares, as if that were 1 */
-#define MERGED 8                /* splits whose parts are fetched at once */
+#define MERGED 8                /* parts that are fetched at once */
+#define QUADS (GROUP * D / 4)   /* of elements of the heads */
 #if TENSOR
 #define POWER(v) gp_exp2(v)
 #else
@@ -118,23 +122,27 @@
         } \
         keep /= whole; \
         UNROLL \
-        for (int j = 0; j < 4; j++) Y_ST(Y_AT(batch, own, 0, d + j), sum[j] * keep); \
+        for (int j = 0; j < 4; j++) sum[j] *= keep; \
+        if (Y_RUNS) GP_PASTE(STQ_, ROW_TYPE)(Y, Y_AT(batch, own, 0, d), sum); \
+        else { \
+            UNROLL \
+            for (int j = 0; j < 4; j++) Y_ST(Y_AT(batch, own, 0, d + j), sum[j]); \
+        } \
     } while (0)
-/* A thread's four elements of a head, and what parts they have: COUNT rows that lie STEP floats apart from FROM on, of which LEFT are there;
- * all loads come first. */
-#define ELEMENTS \
-    const int m = item / (D / 4), d = item % (D / 4) * 4; \
+/* A thread's four elements of a head, and what parts they have: COUNT at most, of which LEFT are there, STEP floats apart, their sums and their
+ * highest score with the sum of shares; all loads come first. */
+#define ELEMENTS(quad) \
+    const int m = (quad) / (D / 4), d = (quad) % (D / 4) * 4; \
     float high = -INF_F, whole = 0.0f, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}
-#define ADD_PARTS(load, count, from, step, left) \
+#define ADD_PARTS(load, count, sums_at, stats_at, step, left) \
     do { \
-        const float *const parts_at = (from) + m * HEAD_STEP + d, *const stats_at = (from) + m * HEAD_STEP + D; \
         gp_u32 part[count][4], stats[count][4]; \
         float best = high; \
         UNROLL \
         for (int s = 0; s < (count); s++) { \
             const int row = MIN(s, (left) - 1) * (step); \
-            load(parts_at + row, part[s]); \
-            load(stats_at + row, stats[s]); \
+            load((sums_at) + row, part[s]); \
+            load((stats_at) + row, stats[s]); \
         } \
         UNROLL \
         for (int s = 0; s < (count); s++) best = FMAXF(best, gp_float_of(stats[s][0])); \
@@ -158,8 +166,15 @@
 #define BEGIN EXTENTS
 #define LATE_WAIT
 #endif
+#if CLUSTER > 1
+KERNEL_CLUSTER(KERNEL_BLOCK, 1, CLUSTER)
+#else
 KERNEL(KERNEL_BLOCK)
+#endif
 {
+#if CLUSTER > 1
+    CLUSTER_ARRIVE();
+#endif
 #if NORM_Q || NORM_K
     gp_u32 gain[EACH][MINE];
     UNROLL
@@ -220,11 +235,9 @@ KERNEL(KERNEL_BLOCK)
 #else
     const int begin = 0;
 #endif
-    const int slices = (last - begin + SLICE - 1) / SLICE, active = MIN((last - begin + SHARE - 1) / SHARE, SPLITS);
-    if (split >= active) {
-        LATE_WAIT
-        return;
-    }
+    const int slices = (last - begin + SLICE - 1) / SLICE, wanted = (last - begin + SHARE - 1) / SHARE;
+    const int active = MIN(wanted, CLUSTER > 1 && wanted <= ROUNDS * CLUSTER ? CLUSTER : SPLITS);
+    if (split >= active) return; /* those that have work wait: enough for the launch to end behind all before it */
     const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     gp_u32 *const keys = tiles + WARP * SLOT, *const values = keys + SLOT / 2;
@@ -477,22 +490,56 @@ KERNEL(KERNEL_BLOCK)
 #endif
     SYNC();
 
-    /* ---- the warps meet */
+    /* ---- the warps meet, then the blocks of a cluster */
+    const int clusters = (active + CLUSTER - 1) / CLUSTER, cluster = split / CLUSTER;
     float *const parts = PART + PART_AT(batch, head, 0, 0, 0);
+#define LEAVE_PART \
+    do { \
+        STV_F32(parts, (cluster * GROUP + m) * HEAD_STEP + d, sum); \
+        if (d == 0) { \
+            const float stats[4] = {high, whole, 0.0f, 0.0f}; \
+            STV_F32(parts, (cluster * GROUP + m) * HEAD_STEP + D, stats); \
+        } \
+    } while (0)
+#if CLUSTER > 1
+    SHARED(float, met, (QUADS + CLUSTER) * 8); /* of each quad of the block's own, by block: sums, their highest score, the sum of shares */
+    const int blocks = MIN(active - cluster * CLUSTER, CLUSTER), rank = split % CLUSTER, own = (QUADS + blocks - 1) / blocks;
+    CLUSTER_WAIT(); /* all have begun */
+#endif
     UNROLL_BY(1)
-    for (int item = TID; item < GROUP * D / 4; item += THREADS) {
-        ELEMENTS;
-        ADD_PARTS(LD_RUN, WARPS, (const float *)tiles, SLOT, WARPS); /* the first has keys: HIGH is finite */
-        if (active == 1) FINISH;
-        else {
-            STV_F32(parts, (split * GROUP + m) * HEAD_STEP + d, sum);
-            if (d == 0) {
-                const float stats[4] = {high, whole, 0.0f, 0.0f};
-                STV_F32(parts, (split * GROUP + m) * HEAD_STEP + D, stats);
-            }
+    for (int quad = TID; quad < QUADS; quad += THREADS) {
+        ELEMENTS(quad);
+        const float *const from = (const float *)tiles + m * HEAD_STEP;
+        ADD_PARTS(LD_RUN, WARPS, from + d, from + D, SLOT, WARPS); /* the first has keys: HIGH is finite */
+#if CLUSTER > 1
+        if (blocks > 1) {
+            float *const to = met + (rank * own + quad % own) * 8;
+            const float stats[4] = {high, whole, 0.0f, 0.0f};
+            CLUSTER_PUT4(to, quad / own, sum);
+            CLUSTER_PUT4(to + 4, quad / own, stats);
+            continue;
         }
+#endif
+        if (active == 1) FINISH;
+        else LEAVE_PART;
     }
     if (active == 1) return;
+#if CLUSTER > 1
+    if (blocks > 1) {
+        CLUSTER_ARRIVE();
+        CLUSTER_WAIT();
+        UNROLL_BY(1)
+        for (int quad = rank * own + TID; quad < MIN((rank + 1) * own, QUADS); quad += THREADS) {
+            ELEMENTS(quad);
+            const float *const from = met + (quad - rank * own) * 8;
+            UNROLL_BY(1)
+            for (int b = 0; b < blocks; b += MERGED) ADD_PARTS(LD_RUN, MERGED, from + b * own * 8, from + b * own * 8 + 4, own * 8, blocks - b);
+            if (clusters == 1) FINISH;
+            else LEAVE_PART;
+        }
+    }
+    if (clusters == 1) return;
+#endif
 
     /* ---- the last block of a head merges */
     SYNC();
@@ -501,10 +548,13 @@ KERNEL(KERNEL_BLOCK)
     if (order[0] != active - 1) return;
     if (TID == 0) TICKETS_ST(TICKETS_OFF + batch * TICKETS_S0 + head, 0); /* for the next launch */
     UNROLL_BY(1)
-    for (int item = TID; item < GROUP * D / 4; item += THREADS) {
-        ELEMENTS;
+    for (int quad = TID; quad < QUADS; quad += THREADS) {
+        ELEMENTS(quad);
         UNROLL_BY(1)
-        for (int from = 0; from < active; from += MERGED) ADD_PARTS(LD_WRITTEN, MERGED, parts + from * (GROUP * HEAD_STEP), GROUP * HEAD_STEP, active - from);
+        for (int b = 0; b < clusters; b += MERGED) {
+            const float *const from = parts + (b * GROUP + m) * HEAD_STEP;
+            ADD_PARTS(LD_WRITTEN, MERGED, from + d, from + D, GROUP * HEAD_STEP, clusters - b);
+        }
         FINISH;
     }
 }

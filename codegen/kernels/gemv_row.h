@@ -67,7 +67,7 @@
 #if NORM == 2 /* of the lanes that have the head */
         UNROLL
         for (int other = HEAD / 16; other > 0; other /= 2) square += SHUFFLE_F(square, LANE ^ other);
-        inverse[e] = gp_inverse_root(square / (float)(HEAD) + (float)EPSILON);
+        inverse[e] = gp_inverse_root(square * (1.0f / (float)(HEAD)) + (float)EPSILON);
 #endif
     }
 #if NORM == 2 /* apart from the sums, so that what the elements read besides is on its way meanwhile */
@@ -96,10 +96,10 @@
     square = WARP_SUM(MINE ? square : 0.0f);
     if (LANE == 0) squares[WARP] = square;
     SYNC();
-    square = 0.0f;
+    float some[4] = {0.0f, 0.0f, 0.0f, 0.0f}; /* fewer additions that wait for each other */
     UNROLL
-    for (int other = 0; other < KERNEL_BLOCK / 32; other++) square += squares[other];
-    const float inverse = gp_inverse_root(square / (float)(K) + (float)EPSILON);
+    for (int other = 0; other < KERNEL_BLOCK / 32; other++) some[other % 4] += squares[other];
+    const float inverse = gp_inverse_root(((some[0] + some[1]) + (some[2] + some[3])) * (1.0f / (float)(K)) + (float)EPSILON);
 #endif
 #endif
     float y[EACH][8];

@@ -27,6 +27,22 @@ typedef unsigned long long gp_u64;
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
 /* So that BLOCKS blocks find room on a multiprocessor. */
 #define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(KERNEL_PARAMS)
+/* COUNT blocks that are neighbours along x run at once and reach each other's shared memory (sm_90 and later: codegen_has_clusters). Before a block writes
+ * there the others must have begun; what it wrote is there for those that wait after it arrived. Each thread arrives, then waits; blocks that have
+ * ended count as arrived. CLUSTER_PUT4(p, rank, v): four floats to where p, 16 bytes aligned, is in the cluster's block RANK. */
+#if __CUDA_ARCH__ >= 900
+#define KERNEL_CLUSTER(threads, blocks, count) \
+    extern "C" __global__ void __cluster_dims__(count, 1, 1) __launch_bounds__(threads, blocks) KERNEL_NAME(KERNEL_PARAMS)
+#define CLUSTER_ARRIVE() asm volatile("barrier.cluster.arrive.release;" ::: "memory")
+#define CLUSTER_WAIT() asm volatile("barrier.cluster.wait.acquire;" ::: "memory")
+#define CLUSTER_PUT4(p, rank, v) gp_cluster_put4((p), (rank), (v))
+FN void gp_cluster_put4(float *p, int rank, const float *v)
+{
+    gp_u32 to;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"((gp_u32)__cvta_generic_to_shared(p)), "r"(rank));
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" : : "r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+}
+#endif
 #define KERNEL_END
 #define TID ((int)threadIdx.x)
 #define BID_X ((int)blockIdx.x)
@@ -617,6 +633,19 @@ FN idx gp_ld_i4(const unsigned char *p, idx i) { return (gp_ld_u4(p, i) ^ 8) - 8
 #define STV_F32(p, i, from) gp_stv_f32((float *)(p) + (i), (from))
 #define STV_F16(p, i, from) gp_stv_f16((gp_u16 *)(p) + (i), (from))
 #define STV_BF16(p, i, from) gp_stv_bf16((gp_u16 *)(p) + (i), (from))
+
+/* Four elements, rounded, at p + i, a multiple of 8 bytes. */
+#define STQ_F16(p, i, from) gp_store_pairs((gp_u16 *)(p) + (i), gp_pack_f16((from)[0], (from)[1]), gp_pack_f16((from)[2], (from)[3]))
+#define STQ_BF16(p, i, from) gp_store_pairs((gp_u16 *)(p) + (i), gp_pack_bf16((from)[0], (from)[1]), gp_pack_bf16((from)[2], (from)[3]))
+FN void gp_store_pairs(gp_u16 *p, gp_u32 first, gp_u32 second)
+{
+#if ON_GPU
+    *(uint2 *)p = make_uint2(first, second);
+#else
+    const gp_u32 words[2] = {first, second};
+    __builtin_memcpy(p, words, 8);
+#endif
+}
 
 #if ON_GPU
 #define GP_TEXT2(a) #a

@@ -356,19 +356,23 @@ static void set_sides(Gemv *g, Kernel *k)
 
 /* ---- how the work is cut */
 
-/* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
-typedef struct Cut { int64_t grid, warps, slices, depth, kept; } Cut;
+/* GRID clusters (1: blocks) of CLUSTER blocks of WARPS; SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
+typedef struct Cut { int64_t grid, cluster, warps, slices, depth, kept; } Cut;
 
-static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices)
+static Cut cut_shared(int64_t grid, int64_t cluster, int64_t warps, int64_t slices)
 {
-    const int64_t each = ceil_div(slices, warps);
-    return (Cut){.grid = blocks, .warps = ceil_div(slices, each), .slices = each};
+    const int64_t each = ceil_div(slices, cluster * warps), crew = ceil_div(ceil_div(slices, each), cluster);
+    return (Cut){.grid = grid, .cluster = cluster, .warps = crew, .slices = ceil_div(slices, cluster * crew)};
 }
+
+static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices) { return cut_shared(blocks, 1, warps, slices); }
+
+static int64_t blocks_on_one(const Cut *c) { return ceil_div(c->grid * c->cluster, MULTIPROCESSORS); }
 
 /* Time of the busiest multiprocessor, in slices: blocks on one share it. */
 static int64_t cost_of(const Cut *c, int64_t units)
 {
-    return ceil_div(units, c->grid) * ceil_div(c->grid, MULTIPROCESSORS) * c->warps * c->slices;
+    return ceil_div(units, c->grid) * blocks_on_one(c) * c->warps * c->slices;
 }
 
 /* Blocks that stay, BLOCKS on a multiprocessor, of up to WARPS warps. */
@@ -390,16 +394,34 @@ static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
     return slices > 10 && cost_of(&one, units) <= cost_of(&two, units) ? one : two;
 }
 
-/* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps. */
+/* Clusters of two blocks, which share each row along k; BLOCKS on a multiprocessor. */
+static Cut cut_paired(int64_t blocks, int64_t warps, int64_t units, int64_t slices)
+{
+    const int64_t pairs = MULTIPROCESSORS * blocks / 2;
+    return cut_shared(pairs < units ? pairs : units, 2, warps, slices);
+}
+
+/* Each row must be one that a part of can be read alone, and each block keeps the sums of all its units. */
+static bool can_pair(const Gemv *g, const Cut *cut, int64_t units)
+{
+    Compilation *c = lower_compilation(g->l);
+    for (int i = 0; i < g->count; i++)
+        if (g->members[i].side) return false;
+    return !g->norm && codegen_has_clusters(c, c->options.targets) && ceil_div(units, cut->grid) * (cut->warps + 2) * g->tile_rows * 4 <= SUMS_BYTES;
+}
+
+/* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps; 10000 more: in pairs. */
 static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
 {
-    static const int64_t candidates[] = {0, 120, 210, 310, 408, 607};
+    static const int64_t candidates[] = {0, 120, 210, 310, 408, 607, 10120, 10210};
     const RowMatrix *m = g->main;
     const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_blocks/units=%lldx%dx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
                                  g->parts, g->tile_rows, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0,
                                  dtype_name(g->type));
     const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(g, units, slices);
+    const Cut paired = cut_paired(choice / 100 % 100 + (choice < 100), choice % 100 + (choice < 100), units, slices);
+    if (choice >= 10000 && can_pair(g, &paired, units)) return paired;
+    return choice ? cut_resident(choice / 100 % 100, choice % 100, units, slices) : cut_work(g, units, slices);
 }
 
 /* Bytes of scales that a lane copies of a slice. */
@@ -425,13 +447,13 @@ static int64_t slot_bytes(const Gemv *g)
  * slices of a tile or a multiple. ROW: bytes of the prepared row, which has its place there where there are no tensor cores. */
 static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
 {
-    const int64_t each = ceil_div(units, cut->grid), blocks = ceil_div(cut->grid, MULTIPROCESSORS), slice = cut->warps * slot_bytes(g);
+    const int64_t each = ceil_div(units, cut->grid), blocks = blocks_on_one(cut), slice = cut->warps * slot_bytes(g);
     const int64_t sums = cut->warps * g->tile_rows * 4, limit = codegen_shared_limit(lower_compilation(g->l), lower_compilation(g->l)->options.targets);
     int64_t room = RING_SHARED / blocks - 1024;
     if (room > limit) room = limit;
     room -= 1024;
     cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
-    while (cut->kept > 1 && (cut->kept * sums > room / 8 || cut->kept * sums > SHARED_BYTES - row)) cut->kept /= 2;
+    while (cut->cluster == 1 && cut->kept > 1 && (cut->kept * sums > room / 8 || cut->kept * sums > SHARED_BYTES - row)) cut->kept /= 2;
     if (cut->kept < 1) cut->kept = 1;
     room -= cut->kept * sums;
     int64_t depth = room / slice;
@@ -478,14 +500,15 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "UNITS", units);
     kernel_int(k, "UNITS_EACH", ceil_div(units, cut.grid));
     kernel_int(k, "PARTS", g->parts);
-    kernel_int(k, "KS", cut.warps);
+    kernel_int(k, "CLUSTER", cut.cluster);
+    kernel_int(k, "KS", cut.warps * cut.cluster);
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
     kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
     kernel_int(k, "KEPT", cut.kept);
     kernel_early(k); /* those have weights to ask for */
-    kernel_int(k, "RESIDENT", ceil_div(cut.grid, MULTIPROCESSORS));
-    kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
+    kernel_int(k, "RESIDENT", blocks_on_one(&cut));
+    kernel_launch(k, cut.grid * cut.cluster, 1, 1, (int)(32 * cut.warps));
 }
 
 bool gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span)

@@ -187,21 +187,30 @@ static void one_row_turn(Lower *l, Kernel *k, const Node *n, bool early)
     for (int input = GQ_QUERY; off && input <= GQ_KEY; input++) l->fates[head_node(&c->graph, n, input, OP_ROTARY) - c->graph.nodes].launch = l->launch_count;
 }
 
-/* WARPS have keys; CREW, in all, the new row and the sums. */
-typedef struct OneRowCut { int64_t warps, crew, share, splits, shared; } OneRowCut;
+/* WARPS have keys; CREW, in all, the new row and the sums. CLUSTER blocks meet directly, and have all keys as long as that takes no more than ROUNDS. */
+typedef struct OneRowCut { int64_t warps, crew, share, splits, cluster, rounds, shared; } OneRowCut;
 
 /* How many keys of a head a block has at once, SHARE, which it reads while the kernels before it run; for more of them it pays to have another
  * block, as long as all HEADS of them fit on the device at twice. */
-static OneRowCut one_row_cut(Compilation *c, int64_t head, int64_t group, int64_t heads, int64_t keys)
+static OneRowCut one_row_cut(Lower *l, int64_t head, int64_t group, int64_t heads, int64_t keys)
 {
+    static const int64_t clusters[] = {1, 4, 8, 16}, rounds[] = {1, 2, 4};
+    Compilation *c = l->c;
     const int64_t slot = 4 * SLICE * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
-    const int64_t room = limit >= ROOM + 16 * 1024 ? ROOM : ROOM_ANYWHERE;
+    const char *shape = arena_text(&c->arena, "heads=%lldx%lld,d=%lld", (long long)heads, (long long)group, (long long)head);
+    static const int64_t rooms[] = {64, 32, 16};
+    const int64_t room = limit >= ROOM + 16 * 1024 ? 1024 * tuning_choice(l, arena_text(&c->arena, "attention_room/%s", shape), rooms, (int)COUNT_OF(rooms), ROOM / 1024) : ROOM_ANYWHERE;
     OneRowCut cut = {.warps = room / slot < 16 ? room / slot : 16, .splits = 1};
     cut.crew = group + 2 > 8 ? group + 2 : 8; /* a warp for each head of the new row */
     if (cut.crew < cut.warps) cut.crew = cut.warps;
     cut.share = cut.warps * SLICE;
     cut.shared = cut.warps * slot;
-    while (cut.splits < 64 && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
+    static const int64_t mosts[] = {64, 32, 16, 8};
+    const int64_t most = tuning_choice(l, arena_text(&c->arena, "attention_most/%s", shape), mosts, (int)COUNT_OF(mosts), 64);
+    while (cut.splits < most && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
+    cut.cluster = !codegen_has_clusters(c, c->options.targets) ? 1 : tuning_choice(l, arena_text(&c->arena, "attention_cluster/%s", shape), clusters, (int)COUNT_OF(clusters), 1);
+    if (cut.cluster > cut.splits) cut.cluster = cut.splits;
+    cut.rounds = tuning_choice(l, arena_text(&c->arena, "attention_rounds/%s", shape), rounds, (int)COUNT_OF(rounds), 1);
     return cut;
 }
 
@@ -210,7 +219,7 @@ void gqa_one_row(Lower *l, const Node *n, const Sizes *z, const Parts *p, const 
     Compilation *c = l->c;
     const int64_t group = z->heads / z->kv_heads, batch = lower_upper(l, p->q.dims[0]);
     const int64_t capacity = keys->capacity < values->capacity ? keys->capacity : values->capacity;
-    const OneRowCut cut = one_row_cut(c, p->head, group, z->kv_heads * batch, a->window > 0 && a->window < capacity ? a->window : capacity);
+    const OneRowCut cut = one_row_cut(l, p->head, group, z->kv_heads * batch, a->window > 0 && a->window < capacity ? a->window : capacity);
     const Dim shape[5] = {p->q.dims[0], dim_const(c, z->kv_heads), dim_const(c, cut.splits), dim_const(c, group), dim_const(c, p->head + 4)};
     Kernel *k = kernel_begin(l, n, "attention_one");
     kernel_in(k, "Q", p->q);
@@ -220,6 +229,7 @@ void gqa_one_row(Lower *l, const Node *n, const Sizes *z, const Parts *p, const 
     kernel_inout(k, "V", values->present);
     attend_length_operand(k, a);
     kernel_out(k, "Y", a->y);
+    kernel_int(k, "Y_RUNS", a->y.store == p->q.store && view_vector(l, &a->y) == 8);
     kernel_out(k, "PART", lower_temporary(l, arena_text(&c->arena, "%s: parts", n->name), DT_F32, 5, shape));
     kernel_inout(k, "TICKETS", tickets_view(l, 2, shape));
     attend_sinks(k, a);
@@ -236,6 +246,8 @@ void gqa_one_row(Lower *l, const Node *n, const Sizes *z, const Parts *p, const 
     kernel_int(k, "WARPS", cut.warps);
     kernel_int(k, "SPLITS", cut.splits);
     kernel_int(k, "SHARE", cut.share);
+    kernel_int(k, "CLUSTER", cut.cluster);
+    kernel_int(k, "ROUNDS", cut.rounds);
     kernel_int(k, "EARLY", early);
     kernel_int(k, "CAPACITY", capacity);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);
