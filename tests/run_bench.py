@@ -74,13 +74,16 @@ def main(build, work, fill):
     make_model(folder, fill)
     write_golden(folder, -1)
     figures = os.path.join(work, "figures.json")
-    status, text = decode(build, folder, "--contexts", "4,20", "--no-torch", "--json", figures)
-    report(status == 0 and re.search(r"\n6 passed, 0 failed, 0 skipped\n$", text) is not None,
-           "all of a folder: weights, compile, capture, golden, two contexts", text)
+    status, text = decode(build, folder, "--contexts", "4,20", "--prefill", "32", "--no-torch", "--json", figures)
+    report(status == 0 and re.search(r"\n7 passed, 0 failed, 0 skipped\n$", text) is not None,
+           "all of a folder: weights, compile, capture, golden, two contexts, a prompt", text)
+    report(re.search(r"^tiny with a prompt of 32: [0-9.]+ ms, [0-9.]+ us a token$", text, re.M) is not None, "the time of a prompt", text)
     report(f"tiny: {STEPS} of {STEPS} golden tokens" in text and "tiny: decode: captured = eager, byte for byte" in text, "golden tokens, captured as eager", text)
     report(len(re.findall(r"^tiny +(4|20)  +[0-9.]+ ", text, re.M)) == 2, "a row for each context", text)
     with open(figures) as f:
         rows = json.load(f)
+    prompt = rows.pop()
+    report(prompt["prompt"] == 32 and prompt["median_us"] > 0, "--json of a prompt", str(prompt))
     report([(r["model"], r["context"], r["launches"] > 2, r["median_us"] > 0) for r in rows] == [("tiny", 4, True, True), ("tiny", 20, True, True)], "--json", str(rows))
     report(os.listdir(os.path.join(folder, "work")) == [], "weights and plans are gone", str(os.listdir(os.path.join(folder, "work"))))
     write_golden(folder, 2)
@@ -90,7 +93,8 @@ def main(build, work, fill):
            "a model that is not there is a failure, and the rest is timed", text)
     report(sorted(os.listdir(os.path.join(folder, "work"))) == ["tiny.bin", "tiny.decode.plan", "tiny.ids", "tiny.onnx"], "--keep keeps them",
            str(os.listdir(os.path.join(folder, "work"))))
-    status, text = decode(build, folder, "--contexts", "4", "--no-verify", "--gguf", "tiny=none.gguf", "tiny")
+    status, text = decode(build, folder, "--contexts", "4", "--prefill", "8", "--no-verify", "--gguf", "tiny=none.gguf", "tiny")
+    report("skip tiny, torch with a prompt of 8" in text and "FAILED tiny, llama.cpp with a prompt of 8" in text, "peers of a prompt that are not there", text)
     report(status == 1 and "skip tiny, torch at 4: there is no such architecture" in text and "FAILED tiny, llama.cpp at 4" in text and
            re.search(r"^tiny +4 ", text, re.M) is not None, "peers that are not there", text)
     print(f"{results['passed']} passed, {results['failed']} failed, 0 skipped")
