@@ -1,9 +1,9 @@
 /* gemv: one row X of K elements, alone or normalised first, times the rows of one or several matrices that lie along k.
  *
  * Work is cut into units, a tile of TILE_ROWS matrix rows each. PARTS 2: of each 16 rows of a tile the first eight and the last eight are of
- * two matrices, whose results one expression joins (a gate and what it gates), or of two places in one. A cluster of CLUSTER blocks (1: a
- * block; else NORM is not 1 and there is no SIDE) makes units SEAT, SEAT + GRID ...; its KS warps, CREW a block, share each row along k in slices of SLICE
- * elements, sharer w those w, w + KS ..., NS of them. So a warp needs its slices of the row X alone, and has them in registers. A slice of a
+ * two matrices, whose results one expression joins (a gate and what it gates), or of two places in one. A block makes units BID_X,
+ * BID_X + GRID ...; its KS warps share each row along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. So a warp needs
+ * its slices of the row X alone, and has them in registers. A slice of a
  * tile is TILE_ROWS rows of CHUNKS runs of 16 bytes; they come into shared memory, with 4 bits the scales and zeros behind
  * them, through a ring of DEPTH places for each warp: a divisor of NS, or a multiple. The first ones are asked for before the kernel waits for
  * those before it: matrices and SCALE are constants.
@@ -22,6 +22,7 @@
  *                   matrix), perhaps end (the unit behind the matrix's last) and each (its rows in a unit), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
  *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
+ *   AHEAD           bytes that a block brings into the L2 cache, of each of the AHEADS matrices AHEAD0, AHEAD1 that are read next
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE, then what elementwise nodes
  *                   make of it: HEAD_INDEX, HEAD_ONCE, ELEMENT_INDEX, ELEMENT_EACH, ELEMENT_RESULT (HeldRow, lower.h)
  *                   1: it is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
@@ -40,7 +41,7 @@
 #if TENSOR
 #define LANES (SLICE / 8)
 #define EACH NS
-#define VECTOR(e) ((SHARER + (e) * KS) * LANES + LANE % LANES)
+#define VECTOR(e) ((WARP + (e) * KS) * LANES + LANE % LANES)
 #define MINE (LANES == 32 || LANE < LANES)
 #define ALL_VECTORS (WHOLE_K && SLICES % KS == 0)
 #else
@@ -51,20 +52,9 @@
 #endif
 #define BLOCKS (SLICE / 32)    /* of 32 elements in a slice, 4 bits */
 #define WHOLE_K (K % SLICE == 0)
-#define SUM_AT(unit, warp, row) (((unit) * CREW + (warp)) * TILE_ROWS + (row))
-#define CREW (KS / CLUSTER)
-#define RANK (BID_X % CLUSTER)
-#define SEAT (BID_X / CLUSTER)
-#define SHARER (RANK * CREW + WARP)
-#if CLUSTER > 1
-KERNEL_CLUSTER(KERNEL_BLOCK, RESIDENT, CLUSTER)
-#else
+#define SUM_AT(unit, warp, row) (((unit) * KS + (warp)) * TILE_ROWS + (row))
 KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
-#endif
 {
-#if CLUSTER > 1
-    CLUSTER_ARRIVE();
-#endif
 #if TENSOR
     const int g = LANE >> 2, t = LANE & 3;
 #include "gemv_ring.h"
@@ -102,53 +92,24 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     }
 #endif
     EXTENTS
-    SHARED(float, sums, KEPT * CREW * TILE_ROWS);
+    SHARED(float, sums, KEPT * KS * TILE_ROWS);
 
     /* ---- the row */
 #include "gemv_row.h"
 
     /* ---- the products */
-    int unit = SEAT, kept = 0; /* the next one; units in `sums` */
+    int unit = BID_X, kept = 0; /* the next one; units in `sums` */
     /* Row r of a unit's parts: where its sums are; with two parts the second one's are eight further on. */
 #define SUM_ROW(r) (PARTS == 1 ? (r) : (r) / 8 * 16 + (r) % 8)
-#if CLUSTER > 1 /* the blocks' sums come together in the one that stores the unit */
-#define STORED_HERE(made) ((made) % CLUSTER == RANK)
-#define ADDED CLUSTER
-#define ADDEND(made, other, row) met[((made) * CLUSTER + (other)) * TILE_ROWS + (row)]
-    SHARED(float, met, KEPT * CLUSTER * TILE_ROWS);
-#define MEET \
-    CLUSTER_WAIT(); /* all have begun */ \
-    for (int e = TID; e < kept * (TILE_ROWS / 4); e += KERNEL_BLOCK) { \
-        const int made = e / (TILE_ROWS / 4), row = e % (TILE_ROWS / 4) * 4; \
-        float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}; \
-        UNROLL \
-        for (int other = 0; other < CREW; other++) { \
-            gp_u32 part[4]; \
-            LD_RUN(sums + SUM_AT(made, other, row), part); \
-            UNROLL \
-            for (int j = 0; j < 4; j++) v[j] += gp_float_of(part[j]); \
-        } \
-        CLUSTER_PUT4(&ADDEND(made, RANK, row), made % CLUSTER, v); \
-    } \
-    CLUSTER_ARRIVE(); \
-    CLUSTER_WAIT()
-#else
-#define STORED_HERE(made) 1
-#define ADDED KS
-#define ADDEND(made, other, row) sums[SUM_AT(made, other, row)]
-#define MEET ((void)0)
-#endif
 #define FINISH \
     SYNC(); \
-    MEET; \
     for (int e = TID; e < kept * (TILE_ROWS / PARTS); e += KERNEL_BLOCK) { \
         const int made = e / (TILE_ROWS / PARTS), u = unit - (kept - made) * GRID, r = e % (TILE_ROWS / PARTS); \
         float some[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}; /* by part; two sums, so that half as many additions wait for each other */ \
-        if (!STORED_HERE(made)) continue; \
         UNROLL \
-        for (int other = 0; other < ADDED; other++) { \
-            some[0][other % 2] += ADDEND(made, other, SUM_ROW(r)); \
-            if (PARTS == 2) some[1][other % 2] += ADDEND(made, other, SUM_ROW(r) + 8); \
+        for (int other = 0; other < KS; other++) { \
+            some[0][other % 2] += sums[SUM_AT(made, other, SUM_ROW(r))]; \
+            if (PARTS == 2) some[1][other % 2] += sums[SUM_AT(made, other, SUM_ROW(r) + 8)]; \
         } \
         const float v0 = some[0][0] + some[0][1], v1 = some[1][0] + some[1][1]; \
         (void)v1; \
@@ -176,7 +137,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
             UNROLL
             for (int i = 0; i < NS; i++) {
-                const int slice = SHARER + i * KS, place = (turn * NS + i) % DEPTH;
+                const int slice = WARP + i * KS, place = (turn * NS + i) % DEPTH;
                 (void)slice;
                 COPY_WAIT(DEPTH - 1);
                 SYNC_WARP();
@@ -242,6 +203,14 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         }
     }
     if (kept == 0) return;
+#if AHEAD /* here, where the memory has nothing left to do for this launch, and not yet for the next */
+    if (TID == 0) {
+        PREFETCH_RUN((const unsigned char *)(AHEAD0 + AHEAD0_OFF) + (idx)BID_X * AHEAD, AHEAD);
+#if AHEADS == 2
+        PREFETCH_RUN((const unsigned char *)(AHEAD1 + AHEAD1_OFF) + (idx)BID_X * AHEAD, AHEAD);
+#endif
+    }
+#endif
     FINISH
 #else
     /* A thread takes every KS-th run of 32 elements of one row of the tile. */

@@ -5,7 +5,7 @@
  *   runs                   where the lane's operands lie in place 0; those of the next place are SLOT_WORDS further on
  * and with BITS 4 what gemv_scales.h does. It needs g and t, and what the lowering gives (gemv.cu). */
 #define CHUNK_IN(slice) (WHOLE_K || (BITS == 4 ? (slice) * BLOCKS + LANE % CHUNKS < KB : (slice) * SLICE + LANE % CHUNKS * 8 < K))
-#define SLICE_IN(i) (SLICES % KS == 0 || (i) < NS - 1 || SHARER + (i) * KS < SLICES)
+#define SLICE_IN(i) (SLICES % KS == 0 || (i) < NS - 1 || WARP + (i) * KS < SLICES)
     /* The runs of a slice that the lane copies: of COPIES rows of the tile, by part and number there. */
 #define COPIES (TILE_ROWS * CHUNKS / 32)
 #define COPY_LINES (32 / CHUNKS) /* rows at once */
@@ -14,7 +14,7 @@
 #define RUN_PART(j) LINE_PART((j) * COPY_LINES)
 #define RUN_STEP(j) LINE_STEP((j) * COPY_LINES)
     const unsigned char *from[WHOLE ? PARTS : COPIES];
-    int fetched = SEAT; /* the unit */
+    int fetched = BID_X; /* the unit */
     /* The runs that lanes read at once, of eight rows or (16 bits) of two, lie in different banks. */
 #define TURN(row) (CHUNKS == 4 ? (row) / 2 % 4 : CHUNKS == 16 ? (row) % 2 * 4 : ((row) % 2 * 4 | ((row) & 2) | (row) / 4 % 2))
 #define PLACE(row, chunk) (((row) * CHUNKS + ((chunk) ^ TURN(row))) * 4)
@@ -38,11 +38,11 @@
             int n, last, end = UNITS, each = TILE_ROWS / PARTS; \
             TILE_DECLARE \
             TILE(MIN(fetched, UNITS - 1), p) \
-            if (WHOLE) from[p] = w + (gp_u64)(gp_u32)(n + LANE / CHUNKS) * ROW_BYTES + (SHARER * CHUNKS + LANE % CHUNKS) * 16; \
+            if (WHOLE) from[p] = w + (gp_u64)(gp_u32)(n + LANE / CHUNKS) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             UNROLL \
             for (int j = 0; j < COPIES && !WHOLE; j++) \
                 if (RUN_PART(j) == p) \
-                    from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + RUN_STEP(j), last) * ROW_BYTES + (SHARER * CHUNKS + LANE % CHUNKS) * 16; \
+                    from[j] = w + (gp_u64)(gp_u32)MIN(n + LANE / CHUNKS + RUN_STEP(j), last) * ROW_BYTES + (WARP * CHUNKS + LANE % CHUNKS) * 16; \
             SET_SCALES(p); \
             matrix_end = end; \
             unit_rows = each; \
@@ -75,7 +75,7 @@
     /* The warp's slice i of it into a place of the ring. */
 #define FETCH(place, i) \
     do { \
-        const int in = fetched < UNITS && SLICE_IN(i), here = in && CHUNK_IN(SHARER + (i) * KS); \
+        const int in = fetched < UNITS && SLICE_IN(i), here = in && CHUNK_IN(WARP + (i) * KS); \
         COPY_RUN(0, place, i); \
         COPY_RUN(1, place, i); \
         COPY_RUN(2, place, i); \
@@ -83,7 +83,7 @@
         MORE_RUNS(place, i); \
         FETCH_SCALES(place, i); \
     } while (0)
-    SHARED_MORE(gp_u32, ring, CREW * DEPTH * SLOT_WORDS);
+    SHARED_MORE(gp_u32, ring, KS * DEPTH * SLOT_WORDS);
     gp_u32 *const slots = ring + WARP * (DEPTH * SLOT_WORDS), *copied[2];
     UNROLL
     for (int j = 0; j < 2; j++) copied[j] = PINNED(slots + PLACE(LANE / CHUNKS + j * COPY_LINES, LANE % CHUNKS));

@@ -28,7 +28,7 @@
 #define SET_SCALES(p) \
     do { \
         if (LINE_PART(SCALE_LINE) == (p)) \
-            scales_from = s + (gp_u64)(gp_u32)MIN(n + LINE_STEP(SCALE_LINE), last) * KG + SHARER * SLICE_SCALES + LANE % SCALE_PIECES * (2 * SCALE_WORDS); \
+            scales_from = s + (gp_u64)(gp_u32)MIN(n + LINE_STEP(SCALE_LINE), last) * KG + WARP * SLICE_SCALES + LANE % SCALE_PIECES * (2 * SCALE_WORDS); \
         if (ZEROS && LINE_PART(ZERO_LINE) == (p)) zeros_from = z + (gp_u64)(gp_u32)MIN(n + LINE_STEP(ZERO_LINE), last) * ZERO_ROW; \
     } while (0)
 #define NEXT_SCALES \
@@ -40,7 +40,7 @@
 #define SCALE_IN(slice) (WHOLE_K || (slice) * SLICE_SCALES + LANE % SCALE_PIECES * (2 * SCALE_WORDS) < KG)
 #define FETCH_SCALES(place, i) \
     do { \
-        const int slice = SHARER + (i) * KS; \
+        const int slice = WARP + (i) * KS; \
         if (SCALES_ALL || LANE < TILE_ROWS * SCALE_PIECES) \
             GP_PASTE(COPY, SCALE_BYTES)(scale_to + (place) * SLOT_WORDS, scales_from + (i) * (KS * SLICE_SCALES), in && SCALE_IN(slice)); \
         if (ZEROS && LANE < TILE_ROWS) COPY4(zero_to + (place) * SLOT_WORDS, zeros_from + ZERO_WORD(slice), in); \
@@ -83,7 +83,7 @@
     } while (0)
 #define FETCH_SCALES(place, i) \
     do { \
-        const int slice = SHARER + (i) * KS, block = slice * BLOCKS + OWN_BLOCK; \
+        const int slice = WARP + (i) * KS, block = slice * BLOCKS + OWN_BLOCK; \
         UNROLL \
         for (int half = 0; half < 2; half++) { \
             UNROLL \

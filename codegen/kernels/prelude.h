@@ -31,8 +31,8 @@ typedef unsigned long long gp_u64;
  * there the others must have begun; what it wrote is there for those that wait after it arrived. Each thread arrives, then waits; blocks that have
  * ended count as arrived. CLUSTER_PUT4(p, rank, v): four floats to where p, 16 bytes aligned, is in the cluster's block RANK. */
 #if __CUDA_ARCH__ >= 900
-#define KERNEL_CLUSTER(threads, blocks, count) \
-    extern "C" __global__ void __cluster_dims__(count, 1, 1) __launch_bounds__(threads, blocks) KERNEL_NAME(KERNEL_PARAMS)
+#define KERNEL_CLUSTER(threads, count) \
+    extern "C" __global__ void __cluster_dims__(count, 1, 1) __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
 #define CLUSTER_ARRIVE() asm volatile("barrier.cluster.arrive.release;" ::: "memory")
 #define CLUSTER_WAIT() asm volatile("barrier.cluster.wait.acquire;" ::: "memory")
 #define CLUSTER_PUT4(p, rank, v) gp_cluster_put4((p), (rank), (v))
@@ -74,6 +74,12 @@ FN void gp_cluster_put4(float *p, int rank, const float *v)
 #define CONDITION_SET(handle, value) cudaGraphSetConditional((handle), (value))
 /* Into the L2 cache, where a later read finds what is written meanwhile: allowed before the wait. */
 #define PREFETCH(pointer) asm volatile("prefetch.global.L2 [%0];" : : "l"(pointer))
+/* So many bytes of constants, by one thread; pointer and bytes are multiples of 16. Only from sm_90 on. */
+#if __CUDA_ARCH__ >= 900
+#define PREFETCH_RUN(pointer, bytes) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(pointer), "r"((gp_u32)(bytes)) : "memory")
+#else
+#define PREFETCH_RUN(pointer, bytes) ((void)(pointer))
+#endif
 
 /* Blocks of one launch that meet: TICKET(p), by one thread between two SYNC(), counts up from 0 the word at p; what all threads of
  * a block wrote before is there for those of the blocks with later tickets. */
@@ -233,6 +239,7 @@ FN float gp_inverse_root(float v)
 #define GP_WAIT
 #define GP_WAIT_EARLY
 #define PREFETCH(pointer) ((void)0)
+#define PREFETCH_RUN(pointer, bytes) ((void)(pointer))
 #define CONDITION_SET(handle, value) (*(gp_u32 *)(handle) = (gp_u32)(value))
 #define SHARED(type, name, count) static _Thread_local __attribute__((aligned(16))) type name[count]
 #define SHARED_MORE(type, name, count) SHARED(type, name, count)

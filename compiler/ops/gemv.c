@@ -356,23 +356,19 @@ static void set_sides(Gemv *g, Kernel *k)
 
 /* ---- how the work is cut */
 
-/* GRID clusters (1: blocks) of CLUSTER blocks of WARPS; SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
-typedef struct Cut { int64_t grid, cluster, warps, slices, depth, kept; } Cut;
+/* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
+typedef struct Cut { int64_t grid, warps, slices, depth, kept; } Cut;
 
-static Cut cut_shared(int64_t grid, int64_t cluster, int64_t warps, int64_t slices)
+static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices)
 {
-    const int64_t each = ceil_div(slices, cluster * warps), crew = ceil_div(ceil_div(slices, each), cluster);
-    return (Cut){.grid = grid, .cluster = cluster, .warps = crew, .slices = ceil_div(slices, cluster * crew)};
+    const int64_t each = ceil_div(slices, warps);
+    return (Cut){.grid = blocks, .warps = ceil_div(slices, each), .slices = each};
 }
-
-static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices) { return cut_shared(blocks, 1, warps, slices); }
-
-static int64_t blocks_on_one(const Cut *c) { return ceil_div(c->grid * c->cluster, MULTIPROCESSORS); }
 
 /* Time of the busiest multiprocessor, in slices: blocks on one share it. */
 static int64_t cost_of(const Cut *c, int64_t units)
 {
-    return ceil_div(units, c->grid) * blocks_on_one(c) * c->warps * c->slices;
+    return ceil_div(units, c->grid) * ceil_div(c->grid, MULTIPROCESSORS) * c->warps * c->slices;
 }
 
 /* Blocks that stay, BLOCKS on a multiprocessor, of up to WARPS warps. */
@@ -388,40 +384,23 @@ static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t sl
 static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
 {
     if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
+    if (units <= 2 * MULTIPROCESSORS && g->main->bits == 16) return cut_resident(1, 20, units, slices);
     if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
     if (g->main->bits == 16) return cut_resident(slices <= 8 ? 4 : 2, slices <= 8 ? 8 : 10, units, slices);
     const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
     return slices > 10 && cost_of(&one, units) <= cost_of(&two, units) ? one : two;
 }
 
-/* Clusters of two blocks, which share each row along k; BLOCKS on a multiprocessor. */
-static Cut cut_paired(int64_t blocks, int64_t warps, int64_t units, int64_t slices)
-{
-    const int64_t pairs = MULTIPROCESSORS * blocks / 2;
-    return cut_shared(pairs < units ? pairs : units, 2, warps, slices);
-}
-
-/* Each row must be one that a part of can be read alone, and each block keeps the sums of all its units. */
-static bool can_pair(const Gemv *g, const Cut *cut, int64_t units)
-{
-    Compilation *c = lower_compilation(g->l);
-    for (int i = 0; i < g->count; i++)
-        if (g->members[i].side) return false;
-    return !g->norm && codegen_has_clusters(c, c->options.targets) && ceil_div(units, cut->grid) * (cut->warps + 2) * g->tile_rows * 4 <= SUMS_BYTES;
-}
-
-/* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps; 10000 more: in pairs. */
+/* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps. */
 static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
 {
-    static const int64_t candidates[] = {0, 120, 210, 310, 408, 607, 10120, 10210};
+    static const int64_t candidates[] = {0, 120, 210, 310, 408, 607};
     const RowMatrix *m = g->main;
     const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_blocks/units=%lldx%dx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
                                  g->parts, g->tile_rows, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0,
                                  dtype_name(g->type));
     const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    const Cut paired = cut_paired(choice / 100 % 100 + (choice < 100), choice % 100 + (choice < 100), units, slices);
-    if (choice >= 10000 && can_pair(g, &paired, units)) return paired;
-    return choice ? cut_resident(choice / 100 % 100, choice % 100, units, slices) : cut_work(g, units, slices);
+    return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(g, units, slices);
 }
 
 /* Bytes of scales that a lane copies of a slice. */
@@ -447,13 +426,13 @@ static int64_t slot_bytes(const Gemv *g)
  * slices of a tile or a multiple. ROW: bytes of the prepared row, which has its place there where there are no tensor cores. */
 static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
 {
-    const int64_t each = ceil_div(units, cut->grid), blocks = blocks_on_one(cut), slice = cut->warps * slot_bytes(g);
+    const int64_t each = ceil_div(units, cut->grid), blocks = ceil_div(cut->grid, MULTIPROCESSORS), slice = cut->warps * slot_bytes(g);
     const int64_t sums = cut->warps * g->tile_rows * 4, limit = codegen_shared_limit(lower_compilation(g->l), lower_compilation(g->l)->options.targets);
     int64_t room = RING_SHARED / blocks - 1024;
     if (room > limit) room = limit;
     room -= 1024;
     cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
-    while (cut->cluster == 1 && cut->kept > 1 && (cut->kept * sums > room / 8 || cut->kept * sums > SHARED_BYTES - row)) cut->kept /= 2;
+    while (cut->kept > 1 && (cut->kept * sums > room / 8 || cut->kept * sums > SHARED_BYTES - row)) cut->kept /= 2;
     if (cut->kept < 1) cut->kept = 1;
     room -= cut->kept * sums;
     int64_t depth = room / slice;
@@ -464,6 +443,49 @@ static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
     if (depth > cut->slices) depth = g->main->bits != 4 || scales_copied(g) ? depth / cut->slices * cut->slices : cut->slices;
     while (depth < cut->slices && cut->slices % depth) depth--;
     cut->depth = depth;
+}
+
+/* ---- what is wanted next */
+
+static int64_t row_bytes(const RowMatrix *m) { return m->bits == 4 ? ceil_div(m->k, m->group) * m->group / 2 : 2 * m->stride; }
+
+/* The products that are launched after those of G; false without any. */
+static bool next_products(const Gemv *g, Gemv *next)
+{
+    const Compilation *c = g->l->c;
+    for (uint32_t i = g->members[0].index + 1; i <= c->graph.node_count; i++) {
+        const Node *n = &c->graph.nodes[i];
+        if (!n->together || !(n->op->facts & OP_EPILOGUE) || g->l->made_by[i] || member_of(g, i) >= 0) continue;
+        *next = (Gemv){.l = g->l};
+        find_members(next, i);
+        if (next->count && next->members[0].index == i) return true;
+    }
+    return false;
+}
+
+/* Each block, when it has asked for all it reads, brings its part of the first rows of the next products' matrices into the L2 cache: the memory is
+ * idle while launches follow each other and while what stands between them, attention say, waits for results. */
+static void set_ahead(const Gemv *g, Kernel *k, const Cut *cut)
+{
+    static const int64_t candidates[] = {0, 2, 4, 8, 16, 32}; /* megabytes */
+    Compilation *c = lower_compilation(g->l);
+    Gemv next;
+    int64_t bytes = 0;
+    int count = 0;
+    if (next_products(g, &next)) {
+        const RowMatrix *m = next.main;
+        const char *key = arena_text(&c->arena, "gemv_ahead/n=%lld,k=%lld,bits=%d,next=%lldx%lldx%d", (long long)g->main->n, (long long)g->main->k, g->main->bits,
+                                     (long long)m->n, (long long)m->k, m->bits);
+        bytes = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0) << 20;
+        for (int i = 0; i < next.count && count < 2 && bytes; i++) {
+            if (next.members[i].side || (count == 1 && next.members[i].gate < 0)) continue;
+            kernel_in_rows(k, arena_text(&c->arena, "AHEAD%d", count++), next.members[i].m.matrix, 0);
+        }
+        if (count) bytes /= count;
+        if (bytes > m->n * row_bytes(m)) bytes = m->n * row_bytes(m);
+    }
+    kernel_int(k, "AHEAD", count ? bytes / cut->grid / 128 * 128 : 0);
+    kernel_int(k, "AHEADS", count);
 }
 
 static void launch(Gemv *g, Kernel *k, int64_t units)
@@ -490,7 +512,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "KB", ceil_div(m->k, 32));
     kernel_int(k, "GROUP", four ? m->group : 32);
     kernel_int(k, "KG", four ? ceil_div(m->k, m->group) : 1);
-    kernel_int(k, "ROW_BYTES", four ? ceil_div(m->k, m->group) * m->group / 2 : 2 * m->stride);
+    kernel_int(k, "ROW_BYTES", row_bytes(m));
     kernel_int(k, "ZEROS", m->zeros.buffer != 0);
     kernel_int(k, "ZERO_ROW", m->zero_row);
     kernel_text(k, "TYPE", g->type == DT_F16 ? "F16" : "BF16");
@@ -500,15 +522,15 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "UNITS", units);
     kernel_int(k, "UNITS_EACH", ceil_div(units, cut.grid));
     kernel_int(k, "PARTS", g->parts);
-    kernel_int(k, "CLUSTER", cut.cluster);
-    kernel_int(k, "KS", cut.warps * cut.cluster);
+    kernel_int(k, "KS", cut.warps);
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
     kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
     kernel_int(k, "KEPT", cut.kept);
+    set_ahead(g, k, &cut);
     kernel_early(k); /* those have weights to ask for */
-    kernel_int(k, "RESIDENT", blocks_on_one(&cut));
-    kernel_launch(k, cut.grid * cut.cluster, 1, 1, (int)(32 * cut.warps));
+    kernel_int(k, "RESIDENT", ceil_div(cut.grid, MULTIPROCESSORS));
+    kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
 }
 
 bool gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span)
