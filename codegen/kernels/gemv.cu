@@ -119,6 +119,14 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #define TURNS (DEPTH > NS ? DEPTH / NS : 1) /* units that the ring holds */
     UNROLL_BY(1)
     while (unit < UNITS) {
+#if AHEAD
+        if (unit + TURNS * GRID >= UNITS && TID == 0) { /* all that the block reads has been asked for */
+            PREFETCH_RUN((const unsigned char *)(AHEAD0 + AHEAD0_OFF) + (idx)BID_X * AHEAD, AHEAD);
+#if AHEADS == 2
+            PREFETCH_RUN((const unsigned char *)(AHEAD1 + AHEAD1_OFF) + (idx)BID_X * AHEAD, AHEAD);
+#endif
+        }
+#endif
 #if KEPT < UNITS_EACH
         if (kept + TURNS > KEPT) {
             FINISH
@@ -203,14 +211,6 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         }
     }
     if (kept == 0) return;
-#if AHEAD /* here, where the memory has nothing left to do for this launch, and not yet for the next */
-    if (TID == 0) {
-        PREFETCH_RUN((const unsigned char *)(AHEAD0 + AHEAD0_OFF) + (idx)BID_X * AHEAD, AHEAD);
-#if AHEADS == 2
-        PREFETCH_RUN((const unsigned char *)(AHEAD1 + AHEAD1_OFF) + (idx)BID_X * AHEAD, AHEAD);
-#endif
-    }
-#endif
     FINISH
 #else
     /* A thread takes every KS-th run of 32 elements of one row of the tile. */

@@ -464,27 +464,29 @@ static bool next_products(const Gemv *g, Gemv *next)
 }
 
 /* Each block, when it has asked for all it reads, brings its part of the first rows of the next products' matrices into the L2 cache: the memory is
- * idle while launches follow each other and while what stands between them, attention say, waits for results. */
-static void set_ahead(const Gemv *g, Kernel *k, const Cut *cut)
+ * idle while launches follow each other and while what stands between them, attention say, waits for results. Products of 4 bits leave it
+ * less idle. (Measured: tests/bench/RESULTS.md.) */
+static void set_ahead(const Gemv *g, Kernel *k, int64_t blocks)
 {
-    static const int64_t candidates[] = {0, 2, 4, 8, 16, 32}; /* megabytes */
+    static const int64_t candidates[] = {0, 2, 4, 8}; /* megabytes */
     Compilation *c = lower_compilation(g->l);
+    const RowMatrix *m = g->main;
     Gemv next;
     int64_t bytes = 0;
     int count = 0;
     if (next_products(g, &next)) {
-        const RowMatrix *m = next.main;
-        const char *key = arena_text(&c->arena, "gemv_ahead/n=%lld,k=%lld,bits=%d,next=%lldx%lldx%d", (long long)g->main->n, (long long)g->main->k, g->main->bits,
-                                     (long long)m->n, (long long)m->k, m->bits);
-        bytes = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0) << 20;
+        const RowMatrix *other = next.main;
+        const char *key = arena_text(&c->arena, "gemv_ahead/n=%lld,k=%lld,bits=%d,next=%lldx%lldx%d", (long long)m->n, (long long)m->k, m->bits, (long long)other->n,
+                                     (long long)other->k, other->bits);
+        bytes = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), m->bits == 16 ? 4 : 0) << 20;
         for (int i = 0; i < next.count && count < 2 && bytes; i++) {
-            if (next.members[i].side || (count == 1 && next.members[i].gate < 0)) continue;
+            if (next.members[i].side || (count == 1 && next.members[i].gate < 0)) continue; /* one, or a gate and what it gates */
             kernel_in_rows(k, arena_text(&c->arena, "AHEAD%d", count++), next.members[i].m.matrix, 0);
         }
         if (count) bytes /= count;
-        if (bytes > m->n * row_bytes(m)) bytes = m->n * row_bytes(m);
+        if (bytes > other->n * row_bytes(other)) bytes = other->n * row_bytes(other);
     }
-    kernel_int(k, "AHEAD", count ? bytes / cut->grid / 128 * 128 : 0);
+    kernel_int(k, "AHEAD", count ? bytes / blocks / 128 * 128 : 0);
     kernel_int(k, "AHEADS", count);
 }
 
@@ -527,7 +529,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "DEPTH", cut.depth);
     kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
     kernel_int(k, "KEPT", cut.kept);
-    set_ahead(g, k, &cut);
+    set_ahead(g, k, cut.grid);
     kernel_early(k); /* those have weights to ask for */
     kernel_int(k, "RESIDENT", ceil_div(cut.grid, MULTIPROCESSORS));
     kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
