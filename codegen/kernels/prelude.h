@@ -58,8 +58,8 @@ FN void gp_cluster_put4(float *p, int rank, const float *v)
 #define SYNC() __syncthreads()
 /* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: after that, or (GP_WAIT_EARLY, and all kernels
  * of a plan for which codegen sets STARTS_EARLY) before. Until it has waited,
- * a kernel touches nothing but constants, and what only the end of a step writes; all blocks of all kernels wait, so that a kernel's
- * end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
+ * a kernel touches nothing but constants, and what only the end of a step writes; all blocks that do more than find that they have no work wait,
+ * and one at least in each kernel, so that a kernel's end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
 #if __CUDA_ARCH__ < 900
 #define GP_WAIT_EARLY
 #else
