@@ -172,6 +172,27 @@ void lower_set_view(Lower *l, const Node *n, int i, View v)
     if (fate->how != REAL_LAUNCH && fate->how != REAL_LOAD) *fate = (NodeFate){ REAL_VIEW, -1, view_detail(l, &v) };
 }
 
+/* Whether all readers of VALUE are elementwise nodes, and none stands in a loop, which might come to it again. */
+static bool read_by_elements(const Graph *g, uint32_t value)
+{
+    for (uint32_t i = g->values[value].producer; i <= g->node_count; i++)
+        for (int k = 0; k < g->nodes[i].input_count && !g->nodes[i].dead; k++)
+            if (g->nodes[i].inputs[k] == value && (g->nodes[i].loop || !(g->nodes[i].op->facts & OP_POINTWISE) || g->nodes[i].op->lower)) return false;
+    return !g->nodes[g->values[value].producer].loop;
+}
+
+bool lower_set_apart(Lower *l, const Node *n, const View *in)
+{
+    const Value *v = node_output(l->c, n, 0);
+    Apart apart;
+    if (v->is_output || v->state || l->signature->kind == SIG_LOAD || l->c->buffers[in->buffer].region == REGION_STATE) return false; /* a state may change */
+    if (!read_by_elements(&l->c->graph, n->outputs[0]) || !view_apart(l, in, v->rank, v->dims, &apart)) return false;
+    l->apart[n->outputs[0]] = NEW(l->c, Apart);
+    *l->apart[n->outputs[0]] = apart;
+    l->fates[n - l->c->graph.nodes] = (NodeFate){ REAL_VIEW, -1, view_detail(l, &apart.view) };
+    return true;
+}
+
 static View weight_view(Lower *l, uint32_t index)
 {
     Value *v = &l->c->graph.values[index];

@@ -130,8 +130,8 @@ class Decoder(Graph):
 
     def kernel_counts(self):
         """The norms go into the products behind them and into the attention; the length, a sum over the mask, is known."""
-        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0, "rotary": 0,
-                "copy": self.layers if self.gated else 0}
+        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0, "rotary": 0, "copy": 0,
+                "pointwise": 0}
 
 
 class Mixture(Decoder):
