@@ -141,9 +141,9 @@ bool kernel_takes(Kernel *k, const Node *n);
  * folds in `total`: TAKE_BODY and TAKE are what is folded, RESULT is an expression behind ROW_EACH. Nothing is stored. */
 typedef struct HeldRow { const char *row_index, *column_index, *once, *each, *take_body, *take, *result; } HeldRow;
 HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix);
-/* What elementwise node NODE, and those fused into it, make of a row, in a kernel that has vectors of eight elements of it: element n is RESULT
- * behind BODY. Operands that lie in such vectors too are RUNS runs of 16 bytes: READ brings those of vector n / 8 to HELD_RUN(0) ..., TAKE makes of
- * them COUNT vectors, held[i][j] of floats, by HELD_type(run, i, j of its first). GIVEN: NULL, or a value that the kernel has for each element. */
+/* What elementwise node NODE, and those fused into it, make of a row, in a kernel that has vectors of eight elements of it: element n, the
+ * j-th of its vector, is RESULT behind BODY. Operands that lie in such vectors too are RUNS runs of 16 bytes: READ, where n is the vector's first
+ * element, brings them to HELD_RUN(0) ..., TAKE makes of them COUNT vectors of floats, held[i], by HELD_type(run, i, j of its first). GIVEN: NULL, or a value that the kernel has for each element. */
 typedef struct RowElements { int runs, count; const char *read, *take, *body, *result; } RowElements;
 RowElements kernel_row(Kernel *k, uint32_t node, const Given *given, const char *prefix);
 /* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of
