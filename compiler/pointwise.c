@@ -113,10 +113,14 @@ static const char *apart_index(Builder *b, const Value *v, const Apart *a, int k
 static bool in_vectors(Builder *b, const Value *v, View *view)
 {
     Dim all = dim_const(comp(b), 1);
-    int64_t n;
+    int64_t n = 0;
     for (int k = 0; k < v->rank; k++) all = dim_mul(comp(b), all, lower_dim(b->l, v->dims[k]));
     if (!dim_is(comp(b), all, b->vectors->elements)) return false;
-    if (view_dense(b->l, view, 0, view->rank)) *view = (View){ .buffer = view->buffer, .store = view->store, .rank = 1, .dims = { all }, .stride = { 1 }, .offset = view->offset };
+    if (view_dense(b->l, view, 0, view->rank)) {
+        view->rank = 1;
+        view->dims[0] = all;
+        view->stride[0] = 1;
+    }
     for (int k = 0; k < view->rank; k++)
         if (!dim_is_const(comp(b), view->dims[k], &n)) return false;
     return view_vector(b->l, view) > 1 && n % 8 == 0;
