@@ -143,7 +143,8 @@ typedef struct HeldRow { const char *row_index, *column_index, *once, *each, *ta
 HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix);
 /* What elementwise node NODE, and those fused into it, make of a row, in a kernel that has vectors of eight elements of it: element n, the
  * j-th of its vector, is RESULT behind BODY. Operands that lie in such vectors too are RUNS runs of 16 bytes: READ, where n is the vector's first
- * element, brings them to HELD_RUN(0) ..., TAKE makes of them COUNT vectors of floats, held[i], by HELD_type(run, i, j of its first). GIVEN: NULL, or a value that the kernel has for each element. */
+ * element, brings them to HELD_RUN(0) ..., TAKE makes of them COUNT vectors of floats, held[i], by HELD_type(run, i, j of its first). GIVEN:
+ * NULL, or a value that the kernel has for each element. */
 typedef struct RowElements { int runs, count; const char *read, *take, *body, *result; } RowElements;
 RowElements kernel_row(Kernel *k, uint32_t node, const Given *given, const char *prefix);
 /* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of

@@ -122,6 +122,14 @@ def shown(dtype):
     x = g.input("x", random(1, (1, 1, 160), dtype))
     z = halves(g, "interleaved", 5, 32)[1]
     yield g.output(product(g, "nbits32z", g.node("Mul", [x, sigmoid(g, z)]), 160, 33), g.node("Softmax", [z]))
+    g = model("scattered", dtype, {"copy": 1, "gemv": 1, "launches": 2})  # its runs are of one element
+    y = g.node("Transpose", [g.input("x", random(1, (1, 32, 1, 5), dtype))], perm=[0, 2, 3, 1])
+    yield g.output(product(g, "nbits32z", g.node("Mul", [reshaped(g, y, 0, 0, -1), g.input("z", random(2, (1, 1, 160), dtype))]), 160, 33))
+    g = model("copied_state", dtype, {"copy": 2, "gemv": 1})  # the step may write it; one copy is that of the new state
+    x, past = g.input("x", random(1, (1, 1, 160), dtype)), g.input("past_key_values.0.conv_state", random(2, (1, 1, 5, 64), dtype))
+    z = reshaped(g, g.node("Split", [past], 2, axis=-1, num_outputs=2)[1], 0, 0, -1)
+    g.node("Add", [past, past], ["present.0.conv_state"])
+    yield g.output(product(g, "nbits32z", g.node("Mul", [x, z]), 160, 33), "present.0.conv_state")
     g = model("copied_row", dtype, {"copy": 1, "gemv": 1, "launches": 2})  # the product reads it itself
     yield g.output(product(g, "nbits32z", halves(g, "interleaved", 5, 32)[1], 160, 33))
     g = model("in_a_sum", dtype, {"copy": 0, "gemv": 1, "launches": 1})  # it is the epilogue's
@@ -154,7 +162,8 @@ def rounded(dtype):
         g = model("rounded_" + form, dtype, JOINED)
         g.tolerance = (0, 0)
         x, z = halves(g, form, 5, 32)
-        g.node("MatMul", [g.node("Add", [g.node("Mul", [g.node("Mul", [x, z]), z]), x]), g.node("Transpose", [g.constant(np.eye(k).astype(t))], perm=[1, 0])], ["y"])
+        identity = g.node("Transpose", [g.constant(np.eye(k).astype(t))], perm=[1, 0])
+        g.node("MatMul", [g.node("Add", [g.node("Mul", [g.node("Mul", [x, z]), z]), x]), identity], ["y"])
         both = random(2, (1, 1, 2 * k), dtype)
         a, b = (part.reshape(1, 1, k) for part in np.split(both.reshape(1, 1, *((5, 64) if form == "interleaved" else (2 * k,))), 2, axis=-1))
         g.expected = [((a * b).astype(t) * b).astype(t) + a]

@@ -1,5 +1,6 @@
 /* gemv_row.h - part of gemv.cu, in the kernel, behind EXTENTS: reads X and what else the row is made of, makes it as NORM and ELEMENTS say, stores
- * SUM and ROW, makes the products of SIDE. It needs what has been asked for before: `scale` with NORM, `beside` and `aside` with SIDE; with TENSOR and BITS 4 OWN_BLOCK. It gives
+ * SUM and ROW, makes the products of SIDE. It needs what has been asked for before: `scale` with NORM, `beside` and `aside` with SIDE; with
+ * TENSOR and BITS 4 OWN_BLOCK. It gives
  *   line          the row: with TENSOR the operands of the warp's slices, in registers; else all of it, in shared memory
  * and with TENSOR and BITS 4
  *   magic, total  of slice i and the lane's block j: a product starts with magic[i][j] + zero * total[i][j]
