@@ -72,9 +72,9 @@ def gates(dtype):
 
 
 def others(dtype):
-    for form in ("interleaved", "contiguous"):  # both operands
-        g = model("both_" + form, dtype, JOINED)
-        x, z = halves(g, form, 5, 32)
+    for form, heads, head in (("interleaved", 5, 32), ("contiguous", 5, 32), ("interleaved", 8, 20)):  # both operands
+        g = model("both_%s_%d" % (form, head), dtype, JOINED)
+        x, z = halves(g, form, heads, head)
         yield g.output(product(g, "nbits32z", g.node("Mul", [x, sigmoid(g, z)]), 160, 33))
     g = model("by_heads", dtype, JOINED)  # the node has an axis for the heads, with a number for each, and one for each element of all
     z = g.node("Split", [g.input("z", random(2, (1, 1, 5, 64), dtype))], 2, axis=-1, num_outputs=2)[1]
