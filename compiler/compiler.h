@@ -422,6 +422,9 @@ bool view_dense(Lower *l, const View *v, int from, int to);  /* axes from..to-1 
  * f16, bf16. Buffers begin aligned. */
 int view_vector(Lower *l, const View *v);
 bool view_reshape(Lower *l, const View *v, int rank, const Dim *dims, View *out); /* false: needs a copy */
+/* Whether elementwise nodes alone read output 0 of N, which has IN's elements in their order: they read these where they lie, and nothing is
+ * launched, although no view can say so. */
+bool lower_set_apart(Lower *l, const Node *n, const View *in);
 void lower_copy(Lower *l, const Node *n, View from, View to, const char *label); /* element by element in row-major order; shapes may differ */
 /* State written in place: the view of pair-input `input` over its whole buffer (dims = capacity), and true, when alias
  * decided that output `output` shares it. */

@@ -172,6 +172,31 @@ void lower_set_view(Lower *l, const Node *n, int i, View v)
     if (fate->how != REAL_LAUNCH && fate->how != REAL_LOAD) *fate = (NodeFate){ REAL_VIEW, -1, view_detail(l, &v) };
 }
 
+/* Whether all readers of VALUE are elementwise nodes, and neither they nor its producer stand in a loop, where what it lies in is written again. */
+static bool read_by_elements(const Graph *g, uint32_t value)
+{
+    const uint32_t producer = g->values[value].producer;
+    for (uint32_t i = producer + 1; i <= g->node_count; i++) {
+        const Node *n = &g->nodes[i];
+        for (int k = 0; k < n->input_count && !n->dead; k++)
+            if (n->inputs[k] == value && (n->loop || !(n->op->facts & OP_POINTWISE) || n->op->lower)) return false;
+    }
+    return !g->nodes[producer].loop;
+}
+
+bool lower_set_apart(Lower *l, const Node *n, const View *in)
+{
+    const Value *v = node_output(l->c, n, 0);
+    Apart apart;
+    const bool may_change = l->c->buffers[in->buffer].region == REGION_STATE;
+    if (v->is_output || v->state || l->signature->kind == SIG_LOAD || may_change) return false;
+    if (!read_by_elements(&l->c->graph, n->outputs[0]) || !view_apart(l, in, v->rank, v->dims, &apart)) return false;
+    l->apart[n->outputs[0]] = NEW(l->c, Apart);
+    *l->apart[n->outputs[0]] = apart;
+    l->fates[n - l->c->graph.nodes] = (NodeFate){ REAL_VIEW, -1, view_detail(l, &apart.view) };
+    return true;
+}
+
 static View weight_view(Lower *l, uint32_t index)
 {
     Value *v = &l->c->graph.values[index];

@@ -22,14 +22,18 @@ typedef struct Block {
 } Block;
 typedef struct Seam { uint32_t node; int reason; const char *detail, *remedy; } Seam; /* reason: enum plan_seam_reason */
 
+/* A value whose elements lie in the order of its axes, but not by one stride for each: axis k of VIEW is part of the value's axis OF[k]. */
+typedef struct Apart { View view; int of[MAX_RANK]; } Apart;
+
 struct Lower {
     Compilation *c;
     Signature *signature;
     uint32_t index;          /* of the signature, 1-based, as in Buffer.signature */
     uint32_t *io;            /* by value: the buffer of a graph input or output; 0 none */
     View *views;             /* by value; buffer 0: not made yet */
+    Apart **apart;           /* by value, while it has no view: where its elements lie meanwhile (lower_set_apart); NULL: nowhere */
     NodeFate *fates;         /* by node */
-    int *made_by;            /* by node: 1 + the launch of another node that made its results; 0 none; -1 put off (gqa_defer_norm) */
+    int *made_by;            /* by node: 1 + the launch of another node that made its results; 0 none; -1 put off: a kernel behind makes them too */
     uint32_t node;           /* being lowered */
     bool guarded;            /* launches run only while guard_iteration < guard_trip: iterations of a loop over a ranged dim */
     Dim guard_trip;
@@ -53,6 +57,8 @@ View view_dense_new(Lower *l, uint32_t buffer, DType store, int rank, const Dim 
 Launch *launch_new(Lower *l);
 bool value_folded(const Value *v);          /* contents known: needs no launch unless a kernel wants memory */
 DType storage_type(DType t);                /* of buffers that kernels write: an element below 8 bits takes a byte */
+/* view.c: where the elements of V lie as axes of such a shape, each made of one axis of V or several; false: they do not, or not in runs. */
+bool view_apart(Lower *l, const View *v, int rank, const Dim *dims, Apart *out);
 uint32_t state_buffer(Compilation *c, int pair);
 uint32_t extents_buffer(Compilation *c);
 int slot_count(Compilation *c);
@@ -67,7 +73,7 @@ uint32_t io_buffer(Lower *l, uint32_t value);
 uint32_t logits_output(Compilation *c);     /* passes/lower_sample.c: the value that a sampling tail reads; 0 none */
 int row_axis(Compilation *c, const Value *v); /* passes/rows.c: the axis of a fed input that counts the rows; -1 none */
 const char *index_sum(Compilation *c, const View *v, int rank, const char *offset); /* offset + i0*stride + ... for out rank */
-void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed or fused producer -> launch */
+void lower_materialise(Lower *l, uint32_t value); /* pointwise.c: contents, feed, fused producer or elements apart -> launch */
 void lower_node(Lower *l, uint32_t node);             /* passes/lower.c */
 void lower_range(Lower *l, uint32_t first, uint32_t end); /* nodes first to end - 1, and what they enter */
 uint32_t lower_control(Lower *l, uint32_t enter);     /* all from a LoopEnter or IfEnter to its exit, whose index it gives */
@@ -135,16 +141,19 @@ bool kernel_takes(Kernel *k, const Node *n);
  * folds in `total`: TAKE_BODY and TAKE are what is folded, RESULT is an expression behind ROW_EACH. Nothing is stored. */
 typedef struct HeldRow { const char *row_index, *column_index, *once, *each, *take_body, *take, *result; } HeldRow;
 HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix);
-/* For the norm N with its last elementwise node (Node.epilogue), in a kernel that has N's result, not rounded, in the variable ELEMENT: RESULT is that
- * node's; nothing is stored. */
-HeldRow kernel_held_beside(Kernel *k, const Node *n, const char *element, const char *prefix);
+/* What elementwise node NODE, and those fused into it, make of a row, in a kernel that has vectors of eight elements of it: element n, the
+ * j-th of its vector, is RESULT behind BODY. Operands that lie in such vectors too are RUNS runs of 16 bytes: READ, where n is the vector's first
+ * element, brings them to HELD_RUN(0) ..., TAKE makes of them COUNT vectors of floats, held[i], by HELD_type(run, i, j of its first). GIVEN:
+ * NULL, or a value that the kernel has for each element. */
+typedef struct RowElements { int runs, count; const char *read, *take, *body, *result; } RowElements;
+RowElements kernel_row(Kernel *k, uint32_t node, const Given *given, const char *prefix);
 /* ops/gemv.c: true when the kernel of the products that read norm N's result will begin with it, so that it needs no launch of
  * its own; true when product N was launched, with all of its row that fit. */
 bool gemv_defer_norm(Lower *l, const Node *n);
 bool gemv_lower(Lower *l, const Node *n);
-/* ops/gemv_heads.c: true when the kernel of the product that alone reads what norm N and the elementwise nodes behind it make of each head of a row
- * will begin with them. */
-bool gemv_defer_heads(Lower *l, const Node *n);
+/* ops/gemv_row.c: true when the kernel of the products that alone read what N makes of a row will begin with it: an elementwise node with those fused
+ * into it, or a norm of each head with the elementwise nodes behind it. */
+bool gemv_defer_row(Lower *l, const Node *n);
 /* ops/gqa_one_row.c: true when the attention that alone reads the result of N, a norm or a rotation of its heads, will do it; until then that has
  * the view of N's own input. */
 bool gqa_defer(Lower *l, const Node *n);

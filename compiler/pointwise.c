@@ -1,11 +1,19 @@
 /* pointwise.c - kernels for elementwise nodes and what fuse has put into them, and for values that exist only as facts:
  * folded contents and inputs that the device feeds. */
 #include "lower.h"
+#include "ops/move.h"
 
 #include <ctype.h>
 #include <string.h>
 
-enum { MAX_LOADS = 20, MAX_MADE = 32 };
+enum { MAX_LOADS = 20, MAX_MADE = 32, MAX_RUNS = 4 /* in registers, for each vector of a thread */ };
+
+/* What a kernel has in vectors of eight elements (kernel_row). */
+typedef struct Vectors {
+    int64_t elements;        /* of the row */
+    int count, runs;         /* operands; their runs of 16 bytes */
+    Text read, take;
+} Vectors;
 
 typedef struct Builder {
     Lower *l;
@@ -20,6 +28,7 @@ typedef struct Builder {
     Text *reads;             /* what reads them; NULL: it stands in the body */
     int given_count;
     const Given *given;      /* values that the kernel has already */
+    Vectors *vectors;        /* takes what lies so; NULL: all is read element by element */
 } Builder;
 
 static const char *value_c(Builder *b, uint32_t value);
@@ -88,24 +97,77 @@ static const char *feed_c(Builder *b, const Value *v)
     }
 }
 
+/* Index of axis K of A's view. */
+static const char *apart_index(Builder *b, const Value *v, const Apart *a, int k)
+{
+    const char *text = arena_text(&comp(b)->arena, "(COUNTER)%s", axis_index(b, v, a->of[k]));
+    int64_t inner = 1, n;
+    for (int j = k + 1; j < a->view.rank && a->of[j] == a->of[k]; j++)
+        if (dim_is_const(comp(b), a->view.dims[j], &n)) inner *= n;
+    if (inner > 1) text = arena_text(&comp(b)->arena, "%s / %lld", text, (long long)inner);
+    if (k > 0 && a->of[k - 1] == a->of[k]) text = arena_text(&comp(b)->arena, "%s %% (COUNTER)%s", text, lower_c(b->l, a->view.dims[k]));
+    return text;
+}
+
+/* Whether V, whose memory is VIEW, has an element for each of the row, in aligned runs; *view becomes one axis where it is one run. */
+static bool in_vectors(Builder *b, const Value *v, View *view)
+{
+    Dim all = dim_const(comp(b), 1);
+    int64_t n = 0;
+    for (int k = 0; k < v->rank; k++) all = dim_mul(comp(b), all, lower_dim(b->l, v->dims[k]));
+    if (!dim_is(comp(b), all, b->vectors->elements)) return false;
+    if (view_dense(b->l, view, 0, view->rank)) {
+        view->rank = 1;
+        view->dims[0] = all;
+        view->stride[0] = 1;
+    }
+    for (int k = 0; k < view->rank; k++)
+        if (!dim_is_const(comp(b), view->dims[k], &n)) return false;
+    return view_vector(b->l, view) > 1 && n % 8 == 0;
+}
+
+/* Operand NAME as one more of the vectors; false: there is no room. */
+static bool add_vector(Builder *b, const char *name, const View *view, Text *t, int load)
+{
+    Vectors *h = b->vectors;
+    const int runs = view->store == DT_F32 ? 2 : 1;
+    if (h->runs + runs > MAX_RUNS) return false;
+    text_add(&h->read, "{ %s const idx at = %s; ", index_split(b->l, view->rank, view->dims, "i"), index_at(b->l, name, view->rank, "i"));
+    for (int i = 0; i < runs; i++) {
+        text_add(&h->read, "LD_RUN(%s + at + %d, HELD_RUN(%d)); ", name, 4 * i, h->runs + i);
+        text_add(&h->take, "HELD_%s(%d, %d, %d) ", dtype_token(view->store), h->runs + i, h->count, 4 * i);
+    }
+    text_add(&h->read, "} ");
+    text_add(t, "const float p%d = held[%d][j]; ", load, h->count++);
+    h->runs += runs;
+    return true;
+}
+
 static const char *load_c(Builder *b, uint32_t index)
 {
     for (int i = 0; i < b->loads; i++)
         if (b->loaded[i] == index) return arena_text(&comp(b)->arena, "p%d", i);
     if (b->loads == MAX_LOADS) fault("lower", "a pointwise kernel reads too many values");
     const Value *v = &comp(b)->graph.values[index];
-    View view = lower_value(b->l, index);
+    const Apart *apart = b->l->views[index].buffer ? NULL : b->l->apart[index];
+    const View view = apart ? apart->view : lower_value(b->l, index);
+    View runs = view;
     int n = b->loads++;
     b->loaded[n] = index;
-    const char *name = arena_text(&comp(b)->arena, "%s%d", b->prefix, n);
-    kernel_in(b->kernel, name, view);
+    const char *name = arena_text(&comp(b)->arena, "%s%d", b->prefix, n), *result = arena_text(&comp(b)->arena, "p%d", n);
     Text *t = b->reads ? b->reads : &b->body;
+    if (b->vectors && in_vectors(b, v, &runs) && add_vector(b, name, &runs, t, n)) {
+        kernel_in(b->kernel, name, runs);
+        return result;
+    }
+    kernel_in(b->kernel, name, view);
     text_add(t, "const %s_C p%d = %s_LD(%s_OFF", name, n, name, name);
     for (int k = 0; k < view.rank; k++)
         if (view.stride[k] && !dim_is(comp(b), view.dims[k], 1))
-            text_add(t, " + (COUNTER)%s * %lld", axis_index(b, v, k), (long long)view.stride[k]);
+            text_add(t, " + (COUNTER)%s * %lld", apart ? arena_text(&comp(b)->arena, "(%s)", apart_index(b, v, apart, k)) : axis_index(b, v, k),
+                     (long long)view.stride[k]);
     text_add(t, "); ");
-    return arena_text(&comp(b)->arena, "p%d", n);
+    return result;
 }
 
 /* Whether TEXT mentions the operand named by one letter. */
@@ -246,9 +308,10 @@ static void declare_dims(Builder *b, Text *t)
     for (int i = 0; i < b->rank; i++) text_add(t, "const idx D%d = %s; (void)D%d; ", i, lower_c(b->l, b->dims[i]), i);
 }
 
-/* The same at the indices i0.. that INDEXES declares, or that are declared already. READS: NULL, or what is declared and read apart. */
+/* The same at the indices i0.. that INDEXES declares, or that are declared already. READS: NULL, or what is declared and read apart. VECTORS:
+ * as of Builder. */
 static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(Builder *), const char *prefix, const Given *given, int count,
-                              const char **reads, const char **body)
+                              const char **reads, Vectors *vectors, const char **body)
 {
     Text apart = { 0 };
     Lower *l = kernel_lower(k);
@@ -256,7 +319,7 @@ static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(B
     const Value *out = node_output(l->c, n, 0);
     Dim dims[MAX_RANK];
     for (int i = 0; i < out->rank; i++) dims[i] = lower_dim(l, out->dims[i]);
-    Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .prefix = prefix, .given = given, .given_count = count };
+    Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .prefix = prefix, .given = given, .given_count = count, .vectors = vectors };
     if (reads) b.reads = &apart;
     Text *first = reads ? &apart : &b.body;
     if (indexes) text_add(first, "%s", indexes(&b));
@@ -272,7 +335,7 @@ static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(B
 
 const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body)
 {
-    return elements_c(k, node, matrix_indexes, prefix, given, count, NULL, body);
+    return elements_c(k, node, matrix_indexes, prefix, given, count, NULL, NULL, body);
 }
 
 const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result)
@@ -289,7 +352,7 @@ static void epilogue_c(Kernel *k, const Node *n, const char *result, const char 
     if (n->epilogue) {
         const Given given = { n->outputs[0], "given" };
         const char *first = kernel_given(l, given.value, given.name, result);
-        result = elements_c(k, n->epilogue, matrix_indexes, "P", &given, 1, reads, &body);
+        result = elements_c(k, n->epilogue, matrix_indexes, "P", &given, 1, reads, NULL, &body);
         body = arena_text(&l->c->arena, "%s%s", first, body);
         kernel_text(k, "COUNTER", "idx");
     }
@@ -366,7 +429,7 @@ static void row_member(RowText *r, uint32_t member)
     const bool each = for_each_column(c, &c->graph.nodes[r->node], node_output(c, n, 0));
     Text *t = each ? &r->each : &r->once;
     const char *name = arena_text(&c->arena, "m%d", r->members), *body;
-    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "%sM%d_", r->prefix, r->members), r->given, r->given_count, NULL, &body);
+    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "%sM%d_", r->prefix, r->members), r->given, r->given_count, NULL, NULL, &body);
     text_add(t, "%s %s; { %s%s = %s; } (void)%s; ", compute_c(node_output(c, n, 0)->dtype), name, body, name, result, name);
     if (!r->held && read_elsewhere(c, &c->graph.nodes[r->node], n->outputs[0])) row_store(r, t, n, each, name);
     r->given[r->given_count++] = (Given){ n->outputs[0], name };
@@ -439,7 +502,7 @@ bool kernel_takes(Kernel *k, const Node *n)
     kernel_int(k, "TAKES", takes);
     if (!takes) return false;
     if (!n->epilogue) define_indexes(k, n, l->c->graph.values[n->inputs[0]].rank - 1);
-    const char *result = elements_c(k, producer, NULL, "T", NULL, 0, NULL, &body);
+    const char *result = elements_c(k, producer, NULL, "T", NULL, 0, NULL, NULL, &body);
     kernel_text(k, "TAKE_BODY", body);
     kernel_text(k, "TAKE", result);
     return true;
@@ -464,7 +527,7 @@ static const char *scale_texts(RowText *r, const FilterNorm *norm, const char *n
         const bool first = !node_input(c, n, 0)->is_constant;
         const Given given = { n->inputs[first ? 0 : 1], name };
         const char *body, *scaled = arena_text(&c->arena, "s%d", i);
-        const char *result = elements_c(r->k, norm->scale[i], NULL, arena_text(&c->arena, "%sS%d_", r->prefix, i), &given, 1, NULL, &body);
+        const char *result = elements_c(r->k, norm->scale[i], NULL, arena_text(&c->arena, "%sS%d_", r->prefix, i), &given, 1, NULL, NULL, &body);
         text_add(&r->each, "%s %s; { %s%s = %s; } ", compute_c(node_output(c, n, 0)->dtype), scaled, body, scaled, result);
         name = scaled;
     }
@@ -479,7 +542,7 @@ HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix)
     HeldRow row = { .take_body = "", .take = "element" };
     r.given[r.given_count++] = (Given){ norm->source, "element" };
     if (n->inputs[0] != norm->source)
-        row.take = elements_c(k, c->graph.values[n->inputs[0]].producer, NULL, arena_text(&c->arena, "%sT", prefix), r.given, 1, NULL, &row.take_body);
+        row.take = elements_c(k, c->graph.values[n->inputs[0]].producer, NULL, arena_text(&c->arena, "%sT", prefix), r.given, 1, NULL, NULL, &row.take_body);
     row_indexes(k, n, c->graph.values[n->inputs[0]].rank - 1, &row.row_index, &row.column_index);
     if (n->epilogue) row_members(&r, n, "total");
     else lp_texts(&r, n);
@@ -492,17 +555,23 @@ HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix)
     return row;
 }
 
-HeldRow kernel_held_beside(Kernel *k, const Node *n, const char *element, const char *prefix)
+/* i0.. of element n of a row. */
+static const char *row_order(Builder *b) { return index_split(b->l, b->rank, b->dims, "i"); }
+
+RowElements kernel_row(Kernel *k, uint32_t node, const Given *given, const char *prefix)
 {
-    Compilation *c = kernel_lower(k)->c;
-    RowText r = { .k = k, .node = (uint32_t)(n - c->graph.nodes), .prefix = prefix, .held = true };
-    HeldRow row = { .take_body = "", .take = "" };
-    row_indexes(k, n, c->graph.values[n->inputs[0]].rank - 1, &row.row_index, &row.column_index);
-    row_members(&r, n, element);
-    for (int i = 0; i < r.given_count; i++)
-        if (r.given[i].value == c->graph.nodes[n->epilogue].outputs[0]) row.result = r.given[i].name;
-    row.once = taken_text(&r, &r.once);
-    row.each = taken_text(&r, &r.each);
+    Lower *l = kernel_lower(k);
+    Vectors vectors = { .elements = 1 };
+    RowElements row = { 0 };
+    const Value *out = node_output(l->c, &l->c->graph.nodes[node], 0);
+    for (int i = 0; i < out->rank; i++) vectors.elements *= lower_upper(l, lower_dim(l, out->dims[i]));
+    row.result = elements_c(k, node, row_order, prefix, given, given ? 1 : 0, NULL, &vectors, &row.body);
+    row.runs = vectors.runs;
+    row.count = vectors.count;
+    row.read = vectors.read.data ? arena_copy(&l->c->arena, vectors.read.data) : "";
+    row.take = vectors.take.data ? arena_copy(&l->c->arena, vectors.take.data) : "";
+    text_free(&vectors.read);
+    text_free(&vectors.take);
     return row;
 }
 
@@ -552,6 +621,10 @@ void lower_materialise(Lower *l, uint32_t index)
         l->node = 0;
         emit(l, NULL, index, out);
         l->views[index] = out;
+    } else if (l->apart[index]) {
+        l->node = v->producer;
+        l->views[index] = lower_temporary(l, v->name, v->dtype, v->rank, v->dims);
+        lower_copy(l, &c->graph.nodes[v->producer], l->apart[index]->view, l->views[index], NULL);
     } else if (v->producer && c->graph.nodes[v->producer].fused_into) {
         const Node *n = &c->graph.nodes[v->producer];
         l->node = v->producer;

@@ -163,26 +163,74 @@ static bool split_run(Lower *l, View *out, int from, int to, int64_t stride)
     return true;
 }
 
+/* Axes [*i0, *i) of V and [*j0, *j) of DIMS: the smallest runs behind those of before that have equal products. False: there are none. */
+static bool next_group(Compilation *c, const View *v, int rank, const Dim *dims, int *i, int *j)
+{
+    Dim p = *i < v->rank ? v->dims[(*i)++] : dim_const(c, 1), q = *j < rank ? dims[(*j)++] : dim_const(c, 1);
+    while (p && q && p != q) {
+        if (dim_div_exact(c, q, p) && *i < v->rank) p = dim_mul(c, p, v->dims[(*i)++]);
+        else if (*j < rank) q = dim_mul(c, q, dims[(*j)++]);
+        else if (*i < v->rank) p = dim_mul(c, p, v->dims[(*i)++]);
+        else return false;
+    }
+    return p && p == q;
+}
+
 /* Groups axes of both shapes greedily into the smallest runs with equal products, then maps each group. */
 bool view_reshape(Lower *l, const View *v, int rank, const Dim *dims, View *out)
 {
-    Compilation *c = l->c;
     *out = *v;
     out->rank = rank;
     for (int k = 0; k < rank; k++) out->dims[k] = lower_dim(l, dims[k]);
-    int i = 0, j = 0;
-    while (i < v->rank || j < rank) {
-        int i0 = i, j0 = j;
-        Dim p = i < v->rank ? v->dims[i++] : dim_const(c, 1), q = j < rank ? out->dims[j++] : dim_const(c, 1);
-        while (p && q && p != q) {
-            if (dim_div_exact(c, q, p) && i < v->rank) p = dim_mul(c, p, v->dims[i++]);
-            else if (j < rank) q = dim_mul(c, q, out->dims[j++]);
-            else if (i < v->rank) p = dim_mul(c, p, v->dims[i++]);
-            else return false;
-        }
-        if (!p || p != q) return false;
+    for (int i = 0, j = 0; i < v->rank || j < rank;) {
+        const int i0 = i, j0 = j;
         int64_t stride;
-        if (!run_of(l, v, i0, i, &stride) || !split_run(l, out, j0, j, stride)) return false;
+        if (!next_group(l->c, v, rank, out->dims, &i, &j) || !run_of(l, v, i0, i, &stride) || !split_run(l, out, j0, j, stride)) return false;
     }
     return true;
+}
+
+static bool put_axis(Apart *a, Dim dim, int64_t stride, int of)
+{
+    const int k = a->view.rank++;
+    if (k == MAX_RANK) return false;
+    a->view.dims[k] = dim;
+    a->view.stride[k] = stride;
+    a->of[k] = of;
+    return true;
+}
+
+/* Axes [FROM, TO) of V as parts of axis OF; all but the first must be literal, since they divide its index. */
+static bool put_axes(Lower *l, Apart *a, const View *v, int from, int to, int of)
+{
+    bool first = true;
+    for (int k = from; k < to; k++) {
+        if (dim_is(l->c, v->dims[k], 1)) continue;
+        if ((!first && !dim_is_const(l->c, v->dims[k], NULL)) || !put_axis(a, v->dims[k], v->stride[k], of)) return false;
+        first = false;
+    }
+    return true;
+}
+
+bool view_apart(Lower *l, const View *v, int rank, const Dim *dims, Apart *out)
+{
+    Dim own[MAX_RANK];
+    View whole = *v;
+    *out = (Apart){ .view = *v };
+    out->view.rank = 0;
+    for (int k = 0; k < rank; k++) own[k] = lower_dim(l, dims[k]);
+    for (int i = 0, j = 0; i < v->rank || j < rank;) {
+        const int i0 = i, j0 = j;
+        int64_t stride;
+        if (!next_group(l->c, v, rank, own, &i, &j)) return false;
+        if (j == j0 + 1 || j == j0) {
+            if (!put_axes(l, out, v, i0, i, j0)) return false;
+            continue;
+        }
+        for (int k = j0; k < j; k++) whole.dims[k] = own[k];
+        if (!run_of(l, v, i0, i, &stride) || !split_run(l, &whole, j0, j, stride)) return false;
+        for (int k = j0; k < j; k++)
+            if (!put_axis(out, own[k], whole.stride[k], k)) return false;
+    }
+    return out->view.rank > 0 && out->view.stride[out->view.rank - 1] == 1; /* else a copy reads it better, once */
 }

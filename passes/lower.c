@@ -13,6 +13,7 @@ static Lower *lower_new(Compilation *c, int index)
     l->index = (uint32_t)index + 1;
     l->io = NEW_ARRAY(c, uint32_t, c->graph.value_count + 1);
     l->views = NEW_ARRAY(c, View, c->graph.value_count + 1);
+    l->apart = NEW_ARRAY(c, Apart *, c->graph.value_count + 1);
     l->fates = NEW_ARRAY(c, NodeFate, c->graph.node_count + 1);
     l->made_by = NEW_ARRAY(c, int, c->graph.node_count + 1);
     return l;
@@ -58,9 +59,11 @@ void lower_node(Lower *l, uint32_t i)
     if (late_product(c, n)) i = late_product(c, n);
     n = &c->graph.nodes[i];
     l->node = i;
+    if (l->made_by[i] < 0) return;
     l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
     if (l->made_by[i] > 0) l->fates[i] = (NodeFate){ REAL_FUSED, l->made_by[i] - 1, NULL };
-    else if (gemv_defer_norm(l, n) || gemv_defer_heads(l, n) || gqa_defer(l, n) || linear_defer(l, n) || gemv_lower(l, n)) return; /* one kernel for several products of a row */
+    else if (gemv_defer_norm(l, n) || gemv_defer_row(l, n) || gqa_defer(l, n) || linear_defer(l, n)) return; /* a kernel behind makes it */
+    else if (gemv_lower(l, n)) return; /* one kernel for several products of a row */
     else if (n->op->lower) n->op->lower(l, n);
     else lower_pointwise(l, n);
 }

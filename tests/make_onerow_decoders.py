@@ -129,9 +129,10 @@ class Decoder(Graph):
         return model
 
     def kernel_counts(self):
-        """The norms go into the products behind them and into the attention; the length, a sum over the mask, is known."""
-        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0, "rotary": 0,
-                "copy": self.layers if self.gated else 0}
+        """The norms go into the products behind them and into the attention, gates into the product behind it; the length, a sum over the mask, is known;
+        positions are fed."""
+        return {"gemv": 4 * self.layers + 1, "norm": 0, "attention_one": self.layers, "gqa_prepare": 0, "reduce": 0, "rotary": 0, "copy": 0,
+                "pointwise": int(self.positions)}
 
 
 class Mixture(Decoder):
@@ -229,6 +230,7 @@ def decoders():
     yield Mixture("experts_f16", "f16", "nbits32z", half=32)
     yield Mixture("experts_bf16", "bf16", "nbits32", half=32)
     yield Decoder("turned_f16", "f16", "nbits32", half=16, norms="nodes", positions=True, turned="rows", gated=True)
+    yield Decoder("gated_bf16", "bf16", "nbits32z", head=128, heads=6, half=32, norms="nodes", gated=True)
     yield Decoder("turned_bf16", "bf16", "plain", head=128, heads=4, half=64, positions=True, turned="positions")
     yield Decoder("nodes_bf16", "bf16", "plain", head=128, heads=2, kv_heads=2, half=64, norms="nodes", smooth_softmax=1)
     # heads that few keys fill a block of: one part, several, more than a merge fetches at once

@@ -146,7 +146,7 @@ def wide_scale(dtype, narrow):
 
 
 def heads(dtype):
-    """A norm of each head with a gate behind it, between a recurrence and its output projection (compiler/ops/gemv_heads.c)."""
+    """A norm of each head with a gate behind it, between a recurrence and its output projection (compiler/ops/gemv_row.c)."""
     def graph(name, kernels, count, head, wide, kind="nbits32z", rows=1, products=1, shown=False):
         k = count * head
         g = Graph("heads_%s_%s" % (name, dtype), dtype, kernels, tolerance=None if dtype == "f16" else (2e-2, 2e-2))
@@ -174,7 +174,7 @@ def heads(dtype):
     yield case("plain", JOINED, 3, 64, kind="plain")
     yield case("no_power", APART, 4, 96)
     yield case("shown", {"norm": 1, "gemv": 1}, 3, 64, shown=True)  # read by another node too
-    yield case("two", APART, 3, 64, products=2)
+    yield case("two", JOINED, 3, 64, products=2)
     yield case("rows", {"norm": 1, "gemv": 0}, 3, 64, rows=2)
 
 

@@ -1,4 +1,4 @@
-/* gemv: one row X of K elements, alone or normalised first, times the rows of one or several matrices that lie along k.
+/* gemv: one row of K elements, X, perhaps normalised, or what elementwise nodes make, times the rows of one or several matrices that lie along k.
  *
  * Work is cut into units, a tile of TILE_ROWS matrix rows each. PARTS 2: of each 16 rows of a tile the first eight and the last eight are of
  * two matrices, whose results one expression joins (a gate and what it gates), or of two places in one. A block makes units BID_X,
@@ -23,10 +23,11 @@
  *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
  *   AHEAD           bytes that a block brings into the L2 cache, of each of the AHEADS matrices AHEAD0, AHEAD1 that are read next
- *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE, then what elementwise nodes
- *                   make of it: HEAD_INDEX, HEAD_ONCE, ELEMENT_INDEX, ELEMENT_EACH, ELEMENT_RESULT (HeldRow, lower.h)
+ *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE; with ELEMENTS
  *                   1: it is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
  *                   EPSILON) times SCALE, rounded; stored to ROW with HAS_ROW. SUM_RUNS, ROW_RUNS: they lie in vectors
+ *   ELEMENTS        1: the row is what elementwise nodes make: of that with NORM 2, whose element is `normed`; else there is no X. HELD_READ, of
+ *                   HELD_RUNS runs, HELD_TAKE, of HELD vectors, ELEMENT_BODY, ELEMENT_RESULT: RowElements in lower.h, for vector v and its element n
  * Parts: gemv_ring.h, how tiles come into the ring, with gemv_scales.h; gemv_row.h, how the row comes into registers. Here: what is asked for before
  * the wait, products, sums.
  * On tensor cores (TENSOR) a lane 4 * g + t holds rows g and g + 8 of a product of 16. The order along k is free as long as both operands have

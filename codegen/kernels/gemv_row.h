@@ -1,14 +1,34 @@
-/* gemv_row.h - part of gemv.cu, in the kernel, behind EXTENTS: reads X, makes of it what NORM says, stores SUM and ROW, makes the products of
- * SIDE. It needs what has been asked for before: `scale` with NORM, `beside` and `aside` with SIDE; with TENSOR and BITS 4 OWN_BLOCK. It gives
+/* gemv_row.h - part of gemv.cu, in the kernel, behind EXTENTS: reads X and what else the row is made of, makes it as NORM and ELEMENTS say, stores
+ * SUM and ROW, makes the products of SIDE. It needs what has been asked for before: `scale` with NORM, `beside` and `aside` with SIDE; with
+ * TENSOR and BITS 4 OWN_BLOCK. It gives
  *   line          the row: with TENSOR the operands of the warp's slices, in registers; else all of it, in shared memory
  * and with TENSOR and BITS 4
  *   magic, total  of slice i and the lane's block j: a product starts with magic[i][j] + zero * total[i][j]
  *   smaller       what sums are multiplied with in the end */
-#define FACTORS(words, out) \
+#define EIGHT(type, words, out) \
     do { \
         UNROLL \
-        for (int pair = 0; pair < 4; pair++) GP_PASTE(GP_PAIR_, TYPE)((words)[pair], (out) + 2 * pair); \
+        for (int pair = 0; pair < 4; pair++) GP_PASTE(GP_PAIR_, type)((words)[pair], (out) + 2 * pair); \
     } while (0)
+/* Runs of 16 bytes that a vector of the row is read from: of X and SKIP, then of what elementwise nodes read. */
+#if NORM == 1
+#define OWN_RUNS (1 + HAS_SKIP)
+#else
+#define OWN_RUNS (NORM / 2)
+#endif
+#if ELEMENTS
+#define READS (OWN_RUNS + HELD_RUNS)
+#else
+#define READS OWN_RUNS
+#endif
+#define HELD_RUN(i) read[e][OWN_RUNS + (i)]
+#define HELD_F16(run, i, first) EIGHT(F16, HELD_RUN(run), held[i]);
+#define HELD_BF16(run, i, first) EIGHT(BF16, HELD_RUN(run), held[i]);
+#define HELD_F32(run, i, first) \
+    do { \
+        UNROLL \
+        for (int j = 0; j < 4; j++) held[i][(first) + j] = gp_float_of(HELD_RUN(run)[j]); \
+    } while (0);
 /* Vector V of what the first block stores: each store of less than a sector would take the place of a whole one. */
 #define PUT_RUN(to, v, from) \
     do { \
@@ -26,20 +46,33 @@
 #else
     SHARED(gp_u32, line, PADDED / 2);
 #endif
-#if NORM
-    gp_u32 read[EACH][1 + HAS_SKIP][4]; /* all of it in one round trip */
+#if NORM || ELEMENTS
+    gp_u32 read[EACH][READS + 1][4]; /* all of it in one round trip */
+    float x[EACH][8];
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = VECTOR(e);
         UNROLL
-        for (int j = 0; j < 4; j++) read[e][0][j] = read[e][HAS_SKIP][j] = 0u;
+        for (int i = 0; i < READS; i++) {
+            UNROLL
+            for (int j = 0; j < 4; j++) read[e][i][j] = 0u;
+        }
         if (!ALL_VECTORS && v >= VECTORS) continue;
+#if NORM
         LD_RUN(X + X_OFF + (idx)v * 8, read[e][0]);
-#if HAS_SKIP
+#endif
+#if NORM == 1 && HAS_SKIP
         LD_RUN(SKIP + SKIP_OFF + (idx)v * 8, read[e][1]);
 #endif
+#if ELEMENTS
+        const idx n = (idx)v * 8;
+        (void)n;
+        HELD_READ
+#endif
     }
-    float x[EACH][8], square = 0.0f;
+#endif
+#if NORM
+    float square = 0.0f;
 #if NORM == 2
     float inverse[EACH];
 #endif
@@ -49,14 +82,14 @@
         UNROLL
         for (int j = 0; j < 4; j++) {
             GP_PASTE(GP_PAIR_, TYPE)(read[e][0][j], x[e] + 2 * j);
-#if HAS_SKIP
+#if NORM == 1 && HAS_SKIP
             float skip[2];
             GP_PASTE(GP_PAIR_, TYPE)(read[e][1][j], skip);
             x[e][2 * j] = X_RND(x[e][2 * j] + skip[0]);
             x[e][2 * j + 1] = X_RND(x[e][2 * j + 1] + skip[1]);
 #endif
         }
-#if HAS_SUM
+#if NORM == 1 && HAS_SUM
         if (v < VECTORS && MINE && BID_X == 0) PUT_RUN(SUM, v, x[e]);
 #endif
 #if NORM == 2
@@ -70,27 +103,6 @@
         inverse[e] = gp_inverse_root(square * (1.0f / (float)(HEAD)) + (float)EPSILON);
 #endif
     }
-#if NORM == 2 /* apart from the sums, so that what the elements read besides is on its way meanwhile */
-    UNROLL
-    for (int e = 0; e < EACH; e++) {
-        const int v = VECTOR(e);
-        const idx row = (idx)v * 8 / HEAD;
-        (void)row;
-        if (!ALL_VECTORS && v >= VECTORS) continue;
-        float factor[8];
-        FACTORS(scale[e], factor);
-        HEAD_INDEX
-        HEAD_ONCE
-        UNROLL
-        for (int j = 0; j < 8; j++) {
-            const idx col = (idx)v * 8 % HEAD + j;
-            const float normed = x[e][j] * inverse[e] * factor[j];
-            ELEMENT_INDEX
-            ELEMENT_EACH
-            x[e][j] = (float)(ELEMENT_RESULT);
-        }
-    }
-#endif
 #if NORM == 1
     SHARED(float, squares, KERNEL_BLOCK / 32);
     square = WARP_SUM(MINE ? square : 0.0f);
@@ -102,20 +114,44 @@
     const float inverse = gp_inverse_root(((some[0] + some[1]) + (some[2] + some[3])) * (1.0f / (float)(K)) + (float)EPSILON);
 #endif
 #endif
+#if ELEMENTS /* apart from the sums, so that what they read one by one is on its way meanwhile */
+    UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const int v = VECTOR(e);
+        if (!ALL_VECTORS && v >= VECTORS) continue;
+        float held[HELD + 1][8];
+        HELD_TAKE
+        (void)held;
+#if NORM == 2
+        float factor[8];
+        EIGHT(TYPE, scale[e], factor);
+#endif
+        UNROLL
+        for (int j = 0; j < 8; j++) {
+            const idx n = (idx)v * 8 + j;
+            (void)n;
+#if NORM == 2
+            const float normed = x[e][j] * inverse[e] * factor[j];
+#endif
+            ELEMENT_BODY
+            x[e][j] = (float)(ELEMENT_RESULT);
+        }
+    }
+#endif
     float y[EACH][8];
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = VECTOR(e);
-#if NORM
 #if NORM == 1
         float factor[8];
-        FACTORS(scale[e], factor);
+        EIGHT(TYPE, scale[e], factor);
         UNROLL
         for (int j = 0; j < 8; j++) x[e][j] = X_RND(x[e][j] * inverse * factor[j]);
 #endif
+#if NORM || ELEMENTS
         UNROLL
         for (int j = 0; j < 8; j++) y[e][j] = ALL_VECTORS || v < VECTORS ? x[e][j] : 0.0f;
-#if HAS_ROW
+#if NORM == 1 && HAS_ROW
         if (v < VECTORS && MINE && BID_X == 0) PUT_RUN(ROW, v, y[e]);
 #endif
 #else

@@ -15,7 +15,7 @@
 #define PAIRED (GROUP == 32 && KG % 2 == 0) /* the scales of two neighbouring blocks are one aligned word */
 #define BLOCK_IN(slice) (WHOLE_K || (slice) * BLOCKS + OWN_BLOCK < KB)
 #if COPIED
-    const X_T *scales_from = 0;
+    const GP_PASTE(T_, TYPE) *scales_from = 0;
     const unsigned char *zeros_from = 0;
 #define SLICE_SCALES (SLICE / GROUP) /* in a row, an even number */
 #define SLOT_WORDS (512 + TILE_ROWS * SLICE_SCALES / 2 + (ZEROS ? TILE_ROWS : 0))
@@ -60,7 +60,7 @@
         } \
     } while (0)
 #else
-    const X_T *scales_from[2];
+    const GP_PASTE(T_, TYPE) *scales_from[2];
     const unsigned char *zeros_from[2];
 #define SLOT_WORDS 512
 #define NEXT_SCALES \

@@ -25,7 +25,7 @@ typedef struct Gemv {
     Member members[MAX_TOGETHER];
     const RowMatrix *main;      /* of the first that is none of the side */
     bool paired[MAX_TOGETHER];  /* made together with the one that it gates */
-    const Node *norm, *heads;   /* of the whole row, of its heads (gemv_heads.c); NULL: none */
+    const Node *norm, *made;    /* of the whole row; the first of what makes it otherwise (gemv_row.c); NULL: none */
     NormRow row;
     DType type;
     int parts;                  /* of a tile: 2 when one of the members gates another */
@@ -210,18 +210,14 @@ static void set_stored(Gemv *g, Kernel *k, const char *name, const char *runs, i
     kernel_int(k, runs, view_vector(g->l, &out) == 8);
 }
 
-static void set_norm(Gemv *g, Kernel *k, const Node *leader)
+static void set_row(Gemv *g, Kernel *k, const Node *leader)
 {
     Lower *l = g->l;
-    kernel_int(k, "NORM", g->norm ? 1 : g->heads ? 2 : 0);
-    if (g->heads) {
-        gemv_set_heads(l, k, g->heads);
-        return;
-    }
-    if (!g->norm) {
-        kernel_in(k, "X", lower_input(l, leader, 0));
-        return;
-    }
+    kernel_int(k, "NORM", g->norm ? 1 : g->made && (g->made->op->facts & OP_NORM_ROW) ? 2 : 0);
+    kernel_int(k, "ELEMENTS", g->made != NULL);
+    if (g->made) gemv_set_row(l, k, g->made);
+    else if (!g->norm) kernel_in(k, "X", lower_input(l, leader, 0));
+    if (!g->norm) return;
     const bool first = leader == &l->c->graph.nodes[g->norm->together], stores_row = first && row_is_read(l, g->norm);
     const Value *sum = first && g->row.sum >= 0 ? node_output(l->c, g->norm, g->row.sum) : NULL;
     kernel_in(k, "X", lower_input(l, g->norm, 0));
@@ -518,7 +514,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "ZEROS", m->zeros.buffer != 0);
     kernel_int(k, "ZERO_ROW", m->zero_row);
     kernel_text(k, "TYPE", g->type == DT_F16 ? "F16" : "BF16");
-    kernel_text(k, "TILE_DECLARE", four ? "const X_T *s = 0; const unsigned char *z = 0; (void)s; (void)z;" : "");
+    kernel_text(k, "TILE_DECLARE", four ? "const GP_PASTE(T_, TYPE) *s = 0; const unsigned char *z = 0; (void)s; (void)z;" : "");
     kernel_text(k, "COUNTER", "idx");
     kernel_int(k, "GRID", cut.grid);
     kernel_int(k, "UNITS", units);
@@ -535,15 +531,15 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_launch(k, cut.grid, 1, 1, (int)(32 * cut.warps));
 }
 
-bool gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span)
+int gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span)
 {
     Gemv g = {.l = l};
-    if (!n->together || n->loop) return false;
+    if (!n->together || n->loop) return 0;
     find_members(&g, (uint32_t)(n - l->c->graph.nodes));
-    if (!g.count || g.members[0].node != n) return false;
+    if (!g.count || g.members[0].node != n) return 0;
     *k = g.main->k;
     *span = span_of(&g);
-    return true;
+    return g.count;
 }
 
 bool gemv_lower(Lower *l, const Node *n)
@@ -560,9 +556,9 @@ bool gemv_lower(Lower *l, const Node *n)
         g.norm = norm;
         if (!norm_row(c, norm, &g.row)) fault("gemv", "norm '%s' was put off, but is none of one row", norm->name);
     } else {
-        const View x = lower_input(l, n, 0);
-        if (view_vector(l, &x) != 8) return false;
-        g.heads = gemv_heads(l, n);
+        g.made = gemv_row(l, n);
+        const View x = g.made ? (View){0} : lower_input(l, n, 0);
+        if (!g.made && view_vector(l, &x) != 8) return false;
     }
     g.type = node_input(c, n, 0)->dtype;
     Kernel *k = kernel_begin(l, n, "gemv");
@@ -571,13 +567,12 @@ bool gemv_lower(Lower *l, const Node *n)
         if (g.paired[i]) g.parts = 2;
     g.tile_rows = tile_rows(&g);
     g.rows = g.tile_rows / g.parts;
-    set_norm(&g, k, n);
+    set_row(&g, k, n);
     const int64_t units = set_units(&g, k);
     set_sides(&g, k);
     const int at = l->launch_count;
     launch(&g, k, units);
     for (int i = 1; i < g.count; i++) l->made_by[g.members[i].index] = at + 1;
     if (g.norm && leader == g.norm->together) l->fates[producer].launch = at;
-    if (g.heads) l->fates[g.heads - c->graph.nodes].launch = at;
     return true;
 }

@@ -27,10 +27,11 @@ bool nbits_row_matrix(Lower *l, const Node *n, DType t, RowMatrix *m);
 typedef struct NormRow { int skip, scale, sum; double epsilon; } NormRow;
 bool norm_row(Compilation *c, const Node *n, NormRow *r);
 
-/* gemv.c: whether product N will lead a kernel of gemv; *K elements of its row, of which one warp has *SPAN together. */
-bool gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span);
-/* gemv_heads.c: the norm that was put off (gemv_defer_heads) until PRODUCT is launched; NULL: there is none. Its operands and texts. */
-const Node *gemv_heads(Lower *l, const Node *product);
-void gemv_set_heads(Lower *l, Kernel *k, const Node *norm);
+/* gemv.c: the products of one kernel of gemv that product N will lead; 0: it will not. *K elements of their row, of which one warp has *SPAN together. */
+int gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span);
+/* gemv_row.c: the first node of what was put off (gemv_defer_row) until PRODUCT is launched, a norm or an elementwise one; NULL: there is none. Its
+ * operands and texts. */
+const Node *gemv_row(Lower *l, const Node *product);
+void gemv_set_row(Lower *l, Kernel *k, const Node *first);
 
 #endif

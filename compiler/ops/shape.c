@@ -68,7 +68,7 @@ static void lower_reshaped(Lower *l, Node *n)
         lower_set_view(l, n, 0, out);
         return;
     }
-    lower_copy(l, n, in, lower_output(l, n, 0), NULL);
+    if (!lower_set_apart(l, n, &in)) lower_copy(l, n, in, lower_output(l, n, 0), NULL);
 }
 
 /* Removes from both lists what they have in common, so that equations stay linear. */
