@@ -54,9 +54,9 @@ def tiles(dtype):
                            ("third", {"fusion": 0, "third": True})):
             if name in ("plain", "third") and count == 3:
                 continue
-            case = one("tiles_%d_%d_%s" % (count, inner, name), dtype, hidden=256, inner=inner, zeros=inner % 96 == 0, bias=count == 2, top=3, seed=inner,
+            case = one("tiles_%d_%d_%s" % (count, inner, name), dtype, hidden=512, inner=inner, zeros=inner % 96 == 0, bias=count == 2, top=3, seed=inner,
                        **more)
-            case.tuning = "moe_up_tiles/top=3,n=%d,k=256 %d" % (inner, count)
+            case.tuning = "moe_up_tiles/top=3,n=%d,k=512 %d" % (inner, count)
             yield case
     for hidden, inner, experts, top, block in ((40, 160, 4, 2, 32), (96, 640, 4, 3, 32), (64, 512, 8, 8, 64)):
         case = one("tiles_down_%d_%d" % (hidden, inner), dtype, hidden=hidden, inner=inner, experts=experts, top=top, block=block, zeros=block == 32,
@@ -67,7 +67,7 @@ def tiles(dtype):
 
 def magnitudes(dtype):
     """The row is brought to a power of two and back: far from 1, and zero."""
-    for name, times in (("small", 2.0 ** -40), ("large", 2.0 ** 40), ("zero", 0.0)):
+    for name, times in (("small", 2.0 ** -40), ("large", 2.0 ** 40), ("tiny", 2.0 ** -120), ("zero", 0.0)):
         yield one(name, dtype, hidden=256, inner=96, fusion=0, act="identity", zeros=True, loose=(2e-2, 2e-1 * times), times=times)
 
 
