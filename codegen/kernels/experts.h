@@ -128,7 +128,7 @@
 #define EXPERT_IN(behind) (EXPERT_FULL || asked + (behind) < run_end)
 #define EXPERT_SLICE_IN(d, slice, first, lane_run) \
     (SHARERS * NS * 4 == EXPERT_RUNS && EXPERT_ROUNDS == 1 ? 2 * (d) + (slice) < NS : EXPERT_FULL || (first) + (d) * 8 + (slice) * 4 + (lane_run) < run_end)
-/* Bytes of a matrix or a row. They stay before a barrier that stands behind them, as LD_CONSTANT does not: what is asked for first must not wait
+/* Bytes of a matrix. They stay before a barrier that stands behind them, as LD_CONSTANT does not: what is asked for first must not wait
  * for arithmetic. */
 #if ON_GPU
 #define EXPERT_TAKE(p, out) \
@@ -164,14 +164,14 @@
 #define SCALE_OF_F32(words, j) gp_float_of(SCALE_WORD(words, j))
 #define SCALE_OF_F16(words, j) gp_from_f16(SCALE_HALF(words, j))
 #define SCALE_OF_BF16(words, j) gp_from_bf16(SCALE_HALF(words, j))
-/* The warp's part of span D, of the row; of the tiles' rows. */
+/* The warp's part of span D, of the row, by loads that stay where they are; of the tiles' rows. */
 #define EXPERT_ASK_ROW(d) \
     do { \
         UNROLL \
         for (int part = 0; part <= SPLIT; part++) { \
             UNROLL \
             for (int j = 0; j < 4; j++) row_held[d][part][j] = 0u; \
-            if (EXPERT_IN((d) * 8 + LANE / 4)) EXPERT_TAKE(row_from + (d) * (SPLIT ? 1024 : 512) + 16 * part, row_held[d][part]); \
+            if (EXPERT_IN((d) * 8 + LANE / 4)) LD_WRITTEN(row_from + (d) * (SPLIT ? 1024 : 512) + 16 * part, row_held[d][part]); \
         } \
     } while (0)
 #define EXPERT_ASK(d) \
@@ -267,8 +267,6 @@
     do { \
         gp_u32 *const to = line + (d) * SPAN_WORDS; \
         float y[8], added[4] = {0.0f, 0.0f, 0.0f, 0.0f}, total; \
-        UNROLL \
-        for (int j = 0; j < 4 + 4 * SPLIT; j++) READY4(row_held[d][j / 4][j % 4]); /* here, not before */ \
         GP_PASTE(ROW_OF_, TYPE)(row_held[d], y); \
         if (SCALED) { \
             gp_u32 most = 0u; \
@@ -350,8 +348,8 @@
             *to = FMAF(part_of[part / 2][part % 2], SCALED ? gp_float_of(line[((d) + 1) * SPAN_WORDS - 4]) : 1.0f, *to); \
         } \
     } while (0)
-/* All rounds. The row is prepared in a loop that ends at once, which the compiler does not know: instructions of a warp issue in order, and without it
- * some that wait for weights stand before the row's arithmetic, or loads behind what waits for the row. */
+/* All rounds. The row is read, which the L2 cache has, and prepared in a loop that ends at once, which the compiler does not know: instructions of a warp
+ * issue in order, and without it some that wait for weights stand before the row's arithmetic, or loads of weights behind what waits for the row. */
 #define EXPERT_PRODUCTS(expert) \
     do { \
         UNROLL_BY(1) \
@@ -360,6 +358,8 @@
             if (round > 0) SYNC_WARP(); \
             int again = (expert); /* a number, so not below 0 */ \
             do { \
+                UNROLL \
+                for (int d = 0; d < DEPTH && round == 0; d++) EXPERT_ASK_ROW(d); \
                 UNROLL \
                 for (int d = 0; d < DEPTH; d++) EXPERT_PREPARE(d); \
                 READY4(again); \

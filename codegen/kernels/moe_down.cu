@@ -32,8 +32,6 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if TENSOR && TILED
     const int expert = (int)CHOSEN_LD(chosen_at);
     const float share = (float)SHARE_LD(share_at);
-    UNROLL
-    for (int d = 0; d < DEPTH; d++) EXPERT_ASK_ROW(d);
     EXPERT_FIRST(expert, OUTPUTS_2);
     /* What is needed at the end, while the weights are under way. */
     float bias = 0.0f, v;

@@ -65,10 +65,6 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #if ROUTED
     if (WARP == CHOOSER) LOGITS_TAKE(row, logits_at, logits);
 #endif
-#if TENSOR && TILED
-    UNROLL
-    for (int d = 0; d < DEPTH; d++) EXPERT_ASK_ROW(d);
-#endif
 #if ROUTED
     if (WARP == CHOOSER) CHOOSE(logits, slot + 1, chosen);
     SYNC();
