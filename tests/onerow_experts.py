@@ -27,7 +27,9 @@ def sizes(dtype):
     yield one("long", dtype, hidden=4480, inner=64, zeros=True, experts=3, fusion=2, seed=1,
               loose=(2e-3, 2e-2) if dtype == "f16" else None)  # two slices a warp; the root of the mean square is 90
     yield one("deep", dtype, hidden=64, inner=2592, zeros=True, experts=3, top=3, fusion=2, seed=2)
-    yield one("deeper", dtype, {**ALONE, "shared": 1}, hidden=64, inner=2880, zeros=True, experts=5, top=4, fusion=2, seed=3)
+    yield one("deeper", dtype, hidden=64, inner=2880, zeros=True, experts=5, top=4, fusion=2, seed=3)
+    yield one("deepest", dtype, hidden=64, inner=2304, block=256, zeros=True, experts=9, top=9, fusion=2, seed=4)
+    yield one("ragged", dtype, hidden=40, inner=96, zeros=True, bias=True)
     case = one("not_ahead", dtype, zeros=True)
     case.tuning = "moe_ahead/top=2,n=64,k=96 0"
     yield case
@@ -45,6 +47,30 @@ def forms(dtype):
     yield one("column", dtype, block=0)
 
 
+def tiles(dtype):
+    """Several tiles of a block, as a tuning file asks for: whole ones and not, each way to pair rows; rows of no use to the warps' last one."""
+    for count, inner in ((2, 32), (2, 160), (3, 96), (3, 224), (4, 256), (4, 288)):
+        for name, more in (("plain", {"act": "relu", "fusion": 0}), ("interleaved", {"fusion": 1}), ("halves", {"fusion": 2}),
+                           ("third", {"fusion": 0, "third": True})):
+            if name in ("plain", "third") and count == 3:
+                continue
+            case = one("tiles_%d_%d_%s" % (count, inner, name), dtype, hidden=512, inner=inner, zeros=inner % 96 == 0, bias=count == 2, top=3, seed=inner,
+                       **more)
+            case.tuning = "moe_up_tiles/top=3,n=%d,k=512 %d" % (inner, count)
+            yield case
+    for hidden, inner, experts, top, block in ((40, 160, 4, 2, 32), (96, 640, 4, 3, 32), (64, 512, 8, 8, 64)):
+        case = one("tiles_down_%d_%d" % (hidden, inner), dtype, hidden=hidden, inner=inner, experts=experts, top=top, block=block, zeros=block == 32,
+                   bias=hidden == 40)
+        case.tuning = "moe_down_tiles/top=%d,n=%d,k=%d 2" % (top, hidden, inner)
+        yield case
+
+
+def magnitudes(dtype):
+    """The row is brought to a power of two and back: far from 1, and zero."""
+    for name, times in (("small", 2.0 ** -40), ("large", 2.0 ** 40), ("tiny", 2.0 ** -120), ("zero", 0.0)):
+        yield one(name, dtype, hidden=256, inner=96, fusion=0, act="identity", zeros=True, loose=(2e-2, 2e-1 * times), times=times)
+
+
 def routing(dtype):
     for experts, top in ((1, 1), (3, 3), (31, 8), (33, 2), (64, 6), (128, 8), (200, 5), (256, 16), (256, 8)):
         yield one("of_%d_%d" % (experts, top), dtype, experts=experts, top=top, hidden=32, inner=32, normalise=experts % 2, seed=experts)
@@ -54,6 +80,8 @@ def routing(dtype):
         yield one("rows_%d" % rows, dtype, ALONE if rows < 5 else ROUTED_APART, rows=rows, experts=64, top=8, zeros=True, normalise=1)
     for experts in (40, 256):
         yield one("ties_%d" % experts, dtype, experts=experts, top=8, hidden=32, inner=32, ties=True, rows=3, normalise=1)
+    for experts in (31, 128, 256):
+        yield one("logits_%d" % experts, dtype, experts=experts, top=8, hidden=32, inner=32, logits="f32", rows=2, ties=experts == 128)
     for normalise in (0, 1):
         yield one("shares_%d" % normalise, dtype, shares=True, experts=20, top=3, normalise=normalise)
 
@@ -116,6 +144,8 @@ def cases():
     for dtype in ("f16", "bf16"):
         yield from sizes(dtype)
         yield from epilogues(dtype)
+        yield from tiles(dtype)
+    yield from magnitudes("bf16")
     yield from forms("bf16")
     yield from routing("f16")
     yield one("rows_f32", "f32", rows=2, experts=64, top=8, zeros=True)

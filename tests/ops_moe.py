@@ -109,18 +109,18 @@ def quantised(rng, shape, bits, block, zeros):
     """Packed weights, scales, packed zero points (or None), and what they stand for."""
     experts, rows, columns = shape
     q = rng.integers(0, 2 ** bits, shape)
-    count = columns // block if block else 1
+    count = -(-columns // block) if block else 1
     scale = (rng.random((experts, rows, count)) * .5 + .5).astype(np.float32) / 2 ** bits * .6
     zero = rng.integers(0, 2 ** bits, (experts, rows, count)) if zeros else np.full((experts, rows, count), 2 ** (bits - 1))
     packed_zero = (pack(zero, bits) if block else pack(zero[:, :, 0], bits)) if zeros else None
-    spread = columns // count
-    return pack(q, bits), scale if block else scale[:, :, 0], packed_zero, q, np.repeat(zero, spread, 2), spread
+    spread = block or columns
+    return pack(q, bits), scale if block else scale[:, :, 0], packed_zero, q, np.repeat(zero, spread, 2)[:, :, :columns], spread
 
 
 def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96, experts=4, top=2, act="swiglu", fusion=1, third=False,
                 bias=False, shares=False, normalise=0, dtype="f32", ort=False, seed=0, shape=None, loose=None, between=None, scales=None,
-                ties=False, **attrs):
-    """SCALES: their type, when not DTYPE. TIES: many of the router's logits are equal."""
+                ties=False, logits=None, times=1.0, **attrs):
+    """SCALES, LOGITS: their types, when not DTYPE. TIES: many of the router's logits are equal. TIMES: what the input is multiplied with."""
     rng = np.random.default_rng(seed)
     up = inner * 2 if fusion else inner
     shapes = [(experts, up, hidden), (experts, hidden, inner), (experts, inner, hidden) if third else None]
@@ -131,13 +131,13 @@ def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96
             continue
         packed, scale, zero, q, z, spread = quantised(rng, s, bits, block, zeros)
         scale = scale.astype(TYPES[scales or dtype])
-        full = np.repeat(np.asarray(scale, np.float32).reshape(*s[:2], -1), spread, 2)
+        full = np.repeat(np.asarray(scale, np.float32).reshape(*s[:2], -1), spread, 2)[:, :, :s[2]]
         weights.append((packed, scale, zero, (q - z) * full.astype(np.float64)))
     b = [random(seed + 9 + i, s[:2], dtype) if bias and s else None for i, s in enumerate(shapes)]
-    x = random(seed + 1, shape or (rows, hidden), dtype)
-    router = random(seed + 2, (x.size // hidden, experts), dtype)
+    x = random(seed + 1, shape or (rows, hidden), dtype, times)
+    router = random(seed + 2, (x.size // hidden, experts), logits or dtype)
     if ties:
-        router = (np.ceil(wide(router)).clip(0, 1) + .25).astype(TYPES[dtype])
+        router = (np.ceil(wide(router)).clip(0, 1) + .25).astype(TYPES[logits or dtype])
     own = np.abs(random(seed + 3, (x.size // hidden, experts), dtype)) if shares else None
     for i in range(3):
         inputs += [weights[i][0], weights[i][1], b[i]]

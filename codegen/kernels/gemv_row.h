@@ -179,7 +179,8 @@
         UNROLL
         for (int j = 0; j < 8; j++) most = MAX(most, gp_bits_of(y[e][j]) & 0x7fffffffu);
     }
-    const gp_u32 up = MIN(268u - (WARP_MOST(most) >> 23), 253u);
+    most = WARP_MOST(most) >> 23;
+    const gp_u32 up = MIN(268u - most, 253u);
     const float larger = gp_float_of(up << 23), smaller = gp_float_of((254u - up) << 23);
 #else
     const float larger = 1.0f, smaller = 1.0f;

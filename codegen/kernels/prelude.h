@@ -134,24 +134,17 @@ FN float gp_warp_sum_each(float *values, int count)
 #define WARP_SUM(v) gp_warp_sum(v)
 #define WARP_MAX(v) gp_warp_max(v)
 #define WARP_SUM_EACH(result, values, count) ((result) = gp_warp_sum_each((values), (count)))
-FN int gp_warp_max_first(gp_u32 v)
-{
-    gp_u32 most = v, before;
-#if __CUDA_ARCH__ >= 800
-    most = __reduce_max_sync(0xffffffffu, v);
-#else
-    for (int offset = 16; offset > 0; offset >>= 1) most = max(most, __shfl_xor_sync(0xffffffffu, most, offset));
-#endif
-    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(before));
-    const gp_u32 those = __ballot_sync(0xffffffffu, v == most); /* by all lanes, so not behind && */
-    return v == most && !(those & before);
-}
 /* The largest of unsigned ints. */
 #if __CUDA_ARCH__ >= 800
 #define WARP_MOST(v) __reduce_max_sync(0xffffffffu, (gp_u32)(v))
+#else
+FN gp_u32 gp_warp_most(gp_u32 v)
+{
+    for (int offset = 16; offset > 0; offset >>= 1) v = max(v, __shfl_xor_sync(0xffffffffu, v, offset));
+    return v;
+}
+#define WARP_MOST(v) gp_warp_most(v)
 #endif
-/* MINE: 1 in the first lane whose v, an unsigned int, is the largest, 0 in the others. */
-#define WARP_MAX_FIRST(mine, v) ((mine) = gp_warp_max_first(v))
 /* Products of matrices in registers (mma.m16n8k16, sm_80 and later): d[4] += a[4] x b[2] (MMA_FROM: = c[4] + that), d in floats, the others in pairs of
  * halves. Lane 4 * g + t has rows g and g + 8, columns 2 * t and 2 * t + 1 of d (d[0], d[1]; d[2], d[3]); of a, rows g, g + 8,
  * g, g + 8 at k = 2 * t, the last two 8 further on; of b, column g at k = 2 * t, and 8 further on. */
@@ -260,26 +253,10 @@ __attribute__((visibility("default"))) const plan_host_services *plan_host;
         (result) = LANE < (count) ? gp_sum32(gp_table[WARP][LANE]) : 0.0f; \
     } while (0)
 #define WARP_MAX(v) plan_host->warp_max(v)
-#define WARP_MAX_FIRST(mine, v) \
-    do { \
-        static _Thread_local gp_u32 gp_table[32][32]; \
-        gp_table[WARP][LANE] = (v); \
-        GP_FENCE(); \
-        plan_host->warp_sum(0.0f); \
-        GP_FENCE(); \
-        int gp_first = 0; \
-        for (int gp_j = 1; gp_j < 32; gp_j++) \
-            if (gp_table[WARP][gp_j] > gp_table[WARP][gp_first]) gp_first = gp_j; \
-        (mine) = LANE == gp_first; \
-        GP_FENCE(); \
-        plan_host->warp_sum(0.0f); \
-        GP_FENCE(); \
-    } while (0)
+#define WARP_MOST(v) gp_warp_most(v)
 /* Only under --emulate-gpu: slow, so that tests can run what is written for tensor cores. */
 #ifdef GP_EMULATE
 #define TENSOR 1
-/* Of floats' bits, which are in order. */
-#define WARP_MOST(v) gp_bits_of(plan_host->warp_max(gp_float_of(v)))
 #define GP_MMA(from, d, a, b, c) \
     do { \
         static _Thread_local gp_u32 gp_a[32][32][4], gp_b[32][32][2]; \
@@ -339,6 +316,12 @@ FN gp_u32 gp_bits_of(float v)
     gp_u32 bits;
     __builtin_memcpy(&bits, &v, 4);
     return bits;
+}
+/* By halves, which floats have exactly. */
+FN gp_u32 gp_warp_most(gp_u32 v)
+{
+    const gp_u32 high = (gp_u32)plan_host->warp_max((float)(v >> 16));
+    return high << 16 | (gp_u32)plan_host->warp_max(v >> 16 == high ? (float)(v & 0xffffu) : 0.0f);
 }
 FN float gp_shuffle_f(float v, int lane) { return gp_float_of((gp_u32)plan_host->warp_shuffle(gp_bits_of(v), lane)); }
 

@@ -226,7 +226,6 @@ static View as_rows(Lower *l, const Node *n, const View *v)
 
 void moe_routing(Lower *l, Kernel *k, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share)
 {
-    Compilation *c = lower_compilation(l);
     const bool given = z->router_weights >= 0;
     kernel_in(k, "LOGITS", *router);
     if (given) {
@@ -242,8 +241,8 @@ void moe_routing(Lower *l, Kernel *k, const Node *n, const Moe *z, const View *r
     kernel_int(k, "NORMALISE", attr_int(n, "normalize_routing_weights") != 0);
     const int vector = view_vector(l, router);
     const int64_t each = z->experts / 32; /* logits of a lane */
+    kernel_int(k, "LOGITS_16", router->store != DT_F32);
     kernel_int(k, "LOGITS_V", vector > 1 && z->experts % 32 == 0 && each % vector == 0 ? vector : 1);
-    kernel_text(k, "LOGITS_LOAD(p, i, out)", arena_text(&c->arena, "LDV_%s(p, i, out)", dtype_token(router->store)));
 }
 
 static void route(Lower *l, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share)

@@ -5,7 +5,9 @@
 #include "ops/product.h"
 #include "ops/quantize.h"
 
-enum { MOST_ROWS = 4, MOST_EXPERTS = 256, MOST_TOP = 16, TILE_ROWS = 16, MOST_WARPS = 16, SHARED_BYTES = 46 * 1024, MORE_SHARED_BYTES = 130 * 1024 /* see SHARED_CARVEOUT */ };
+enum { SLICE = 128, MOST_SPANS = 2 }; /* see experts.h: elements of a slice; spans on their way */
+enum { MOST_ROWS = 4, MOST_EXPERTS = 256, MOST_TOP = 16, TILE_ROWS = 16, MOST_WARPS = 16 };
+enum { MULTIPROCESSORS = 132, MULTIPROCESSOR_REGISTERS = 65536 }; /* an H200's */
 
 static bool few_rows(Lower *l, const View *x) { return lower_upper(l, x->dims[0]) <= MOST_ROWS; }
 
@@ -109,59 +111,84 @@ static bool up_tiled(Lower *l, const Node *n, const Moe *z, const View *x)
 {
     Compilation *c = lower_compilation(l);
     return row_tiled(l, n, x) && view_vector(l, x) == 8 && matrix_tiled(c, n, &z->up) && (!z->third || matrix_tiled(c, n, &z->gate3)) &&
-           moe_given(c, n, z->up.zero) == (z->third ? moe_given(c, n, z->gate3.zero) : moe_given(c, n, z->up.zero)) &&
-           3 * z->up.inputs <= SHARED_BYTES;
+           moe_given(c, n, z->up.zero) == (z->third ? moe_given(c, n, z->gate3.zero) : moe_given(c, n, z->up.zero));
 }
-
-/* Shared memory of the second product, of which its rows may lie behind what a kernel declares (SHARED_MORE). */
-static int64_t down_lines(const Moe *z) { return 4 * (ceil_div(z->down.inputs, 128) * 128 * z->top) + 64; }
-static int64_t down_shared(const Moe *z) { return down_lines(z) + down_lines(z) / 8 + 2048; }
 
 static bool down_tiled(Lower *l, const Node *n, const Moe *z, const View *inner)
 {
-    Compilation *c = lower_compilation(l);
-    const int64_t limit = codegen_shared_limit(c, c->options.targets), more = limit < MORE_SHARED_BYTES ? limit : MORE_SHARED_BYTES;
-    return row_tiled(l, n, inner) && z->top <= MOST_TOP && matrix_tiled(c, n, &z->down) && (down_shared(z) <= SHARED_BYTES || down_shared(z) <= more);
+    return row_tiled(l, n, inner) && z->top <= MOST_TOP && matrix_tiled(lower_compilation(l), n, &z->down);
 }
 
-/* ROWS_P(half, line) and OUTPUTS_P of a matrix. */
+/* ROWS_P(place, half, line) and OUTPUTS_P of a matrix. */
 static void tile_rows(Kernel *k, const Node *n, const Matrix *m, const char *p)
 {
     Compilation *c = lower_compilation(kernel_lower(k));
     const char *zeros = "0";
     if (moe_given(c, n, m->zero))
         zeros = arena_text(&c->arena, "(const unsigned char *)(Z%s + Z%s_OFF) + (idx)(line) * ZERO_ROW", p, p);
-    kernel_text(k, arena_text(&c->arena, "ROWS_%s(half, line)", p),
-                arena_text(&c->arena, "(from[half] = (const unsigned char *)(W%s + W%s_OFF) + (idx)(line) * (K / 2), "
-                                      "scales_from[half] = S%s + S%s_OFF + (idx)(line) * KG, points_from[half] = %s)", p, p, p, p, zeros));
+    kernel_text(k, arena_text(&c->arena, "ROWS_%s(place, half, line)", p),
+                arena_text(&c->arena, "(from[place][half] = (const unsigned char *)(W%s + W%s_OFF) + (idx)(line) * (K / 2), "
+                                      "scales_from[place][half] = S%s + S%s_OFF + (idx)(line) * KG, points_from[place][half] = %s)", p, p, p, p, zeros));
     kernel_int(k, arena_text(&c->arena, "OUTPUTS_%s", p), m->outputs);
 }
 
-/* What experts.h takes of a matrix. SPLIT as there; LINES rows lie in shared memory, WARPS share each along k. */
-static void set_tiled(Kernel *k, const Node *n, const Matrix *m, const char *type, bool split, int64_t lines, int64_t warps, int64_t threads)
+/* How a product is cut: tiles and outputs of a block, threads; warps that share a row along k, of SLICES each, SPANS of two on their way. Blocks that a
+ * multiprocessor has room for. Tiles 0: none. SPLIT as in experts.h. */
+typedef struct Cut { int64_t tiles, each, threads, sharers, slices, spans, room; bool split; } Cut;
+
+/* Of M, EACH outputs a tile, GROUPS times SHARERS warps. Room by registers: those that hold operands, and some 42 at least. */
+static Cut cut_of(const Matrix *m, bool split, int64_t tiles, int64_t each, int64_t groups, int64_t sharers)
+{
+    const int64_t slices = ceil_div(ceil_div(m->inputs, SLICE), sharers), spans = ceil_div(slices, 2), most = tiles > 1 ? 1 : MOST_SPANS;
+    Cut cut = {.tiles = tiles, .each = tiles * each, .threads = 32 * groups * sharers, .sharers = sharers, .slices = slices, .split = split};
+    cut.spans = spans < most ? spans : most;
+    const int64_t registers = 42 + cut.tiles * cut.spans * (split ? 28 : 22);
+    cut.room = MULTIPROCESSOR_REGISTERS / (registers * cut.threads);
+    if (cut.room < 1) cut.room = 1;
+    return cut;
+}
+
+/* As few tiles a block, of up to MOST, as leave a multiprocessor no more than MOST_WARPS; OTHERS: blocks for the same outputs. */
+static Cut cut_tiles(Lower *l, const char *name, const Moe *z, const Matrix *m, bool split, int64_t most, int64_t outputs, int64_t each, int64_t groups,
+                     int64_t sharers, int64_t others)
+{
+    static const int64_t candidates[] = {0, 1, 2, 3, 4};
+    const char *key = arena_text(&lower_compilation(l)->arena, "%s/top=%lld,n=%lld,k=%lld", name, (long long)z->top, (long long)outputs, (long long)m->inputs);
+    const int64_t choice = tuning_choice(l, key, candidates, (int)most + 1, 0), all = ceil_div(outputs, each);
+    int64_t tiles = choice;
+    for (int64_t t = 1; !tiles && t <= most; t++)
+        if (ceil_div(all, t) * others * groups * sharers <= MULTIPROCESSORS * MOST_WARPS) tiles = t;
+    if (!tiles) tiles = 2;
+    if (tiles > all) tiles = all;
+    if (tiles > 2 * groups * sharers) tiles = 2 * groups * sharers; /* a thread for each row */
+    return cut_of(m, split, tiles, each, groups, sharers);
+}
+
+/* What experts.h takes of a matrix. WHOLE as there. */
+static void set_tiled(Kernel *k, const Node *n, const Matrix *m, const Cut *cut, bool whole)
 {
     Compilation *c = lower_compilation(kernel_lower(k));
     const DType scale = node_input(c, n, m->scale)->dtype;
-    const int64_t span = split ? 128 : 256, slices = ceil_div(m->inputs, span), each = ceil_div(slices, warps), padded = slices * span;
-    const int64_t most = split ? 4 : 2;
-    kernel_text(k, "MTYPE", type);
-    kernel_int(k, "SPLIT", split);
+    kernel_int(k, "SPLIT", cut->split);
+    kernel_int(k, "SCALED", cut->split || node_input(c, n, 0)->dtype != DT_F16);
     kernel_int(k, "GROUP", m->block);
     kernel_int(k, "KG", m->blocks);
     kernel_int(k, "ZEROS", moe_given(c, n, m->zero));
     kernel_int(k, "ZERO_ROW", moe_byte_count(m->blocks, m->bits));
     kernel_text(k, "STYPE", dtype_token(scale));
     kernel_text(k, "SCALE_T", scale == DT_F32 ? "float" : "gp_u16");
-    kernel_int(k, "DEPTH", each < most ? each : most);
-    kernel_int(k, "LINE_WORDS", lines * padded / 2);
-    kernel_int(k, "VECTORS", ceil_div(lines * padded / 8, threads));
+    kernel_int(k, "SHARERS", cut->sharers);
+    kernel_int(k, "NS", cut->slices);
+    kernel_int(k, "DEPTH", cut->spans);
+    kernel_int(k, "TILES", cut->tiles);
+    kernel_int(k, "WHOLE", whole);
 }
 
-/* Blocks that a multiprocessor has room for: with tiles all at once, as far as 64 registers a thread allow. */
-static void set_resident(Kernel *k, bool tiled, int64_t blocks, int64_t threads)
+/* Blocks that a multiprocessor should have room for. */
+static void set_resident(Kernel *k, const Cut *cut, int64_t blocks)
 {
-    const int64_t wanted = ceil_div(blocks, 132), room = threads < 1024 ? 1024 / threads : 1;
-    kernel_int(k, "RESIDENT", !tiled || wanted < 1 ? 1 : wanted < room ? wanted : room);
+    const int64_t wanted = ceil_div(blocks, MULTIPROCESSORS);
+    kernel_int(k, "RESIDENT", !cut->tiles || wanted < 1 ? 1 : wanted < cut->room ? wanted : cut->room);
 }
 
 /* Brings the chosen experts' parts of the second product's operands into the L2 cache while the first one waits for its own. */
@@ -185,22 +212,22 @@ static void look_ahead(Lower *l, Kernel *k, const Node *n, const Moe *z)
 
 enum { WARPS = 4 }; /* outputs of a block, a warp each */
 
-typedef struct Cut { int64_t each, warps; } Cut; /* of a block: outputs, warps */
-
-static Cut cut_up(const Moe *z, bool tiled)
+static Cut cut_up(Lower *l, const Moe *z, bool tiled, int64_t rows)
 {
-    const int64_t slices = ceil_div(z->up.inputs, 256), rounds = ceil_div(slices, MOST_WARPS);
-    return tiled ? (Cut){z->third || z->fusion ? TILE_ROWS / 2 : TILE_ROWS, ceil_div(slices, rounds)} : (Cut){WARPS, WARPS};
+    const int64_t spans = ceil_div(z->up.inputs, 2 * SLICE), warps = ceil_div(spans, ceil_div(spans, MOST_WARPS));
+    const int64_t each = z->third || z->fusion ? TILE_ROWS / 2 : TILE_ROWS;
+    if (!tiled) return (Cut){.each = WARPS, .threads = 32 * WARPS};
+    return cut_tiles(l, "moe_up_tiles", z, &z->up, false, 4, z->inner, each, 1, warps, z->top * rows);
 }
 
 void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *router, const View *chosen, const View *share, const View *inner)
 {
     Compilation *c = lower_compilation(l);
-    const int64_t rows = lower_upper(l, chosen->dims[0]);
+    const int64_t upper = lower_upper(l, chosen->dims[0]), rows = upper < 1 ? 1 : upper;
     const bool routes = moe_routes(l, z, x), tiled = up_tiled(l, n, z, x);
     int64_t chunk = chunk_of(c, n, &z->up);
     if (z->third && chunk_of(c, n, &z->gate3) < chunk) chunk = chunk_of(c, n, &z->gate3);
-    const Cut cut = cut_up(z, tiled);
+    const Cut cut = cut_up(l, z, tiled, rows);
     const int64_t blocks = ceil_div(z->inner, cut.each);
     Kernel *k = kernel_begin(l, n, "moe_up");
     kernel_int(k, "ROUTED", routes);
@@ -218,32 +245,31 @@ void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *ro
     kernel_int(k, "EACH", cut.each);
     kernel_int(k, "BLOCKS", blocks);
     if (tiled) {
-        set_tiled(k, n, &z->up, product_type(x->store), false, 1, cut.warps, 32 * cut.warps);
+        set_tiled(k, n, &z->up, &cut, z->inner % cut.each == 0);
         tile_rows(k, n, &z->up, "1");
         if (z->third) tile_rows(k, n, &z->gate3, "3");
         look_ahead(l, k, n, z);
     }
-    set_resident(k, tiled, blocks * z->top, 32 * cut.warps);
+    set_resident(k, &cut, blocks * z->top * rows);
     kernel_label(k, arena_text(&c->arena, routes ? "%s: routing, fc1" : "%s: fc1", n->name));
-    kernel_bytes(k, chosen_bytes(l, n, z, &z->up, rows) + (z->third ? chosen_bytes(l, n, z, &z->gate3, rows) : 0), 0);
-    kernel_launch(k, blocks, z->top, rows < 1 ? 1 : rows, (int)(32 * cut.warps));
+    kernel_bytes(k, chosen_bytes(l, n, z, &z->up, upper) + (z->third ? chosen_bytes(l, n, z, &z->gate3, upper) : 0), 0);
+    kernel_launch(k, blocks, z->top, rows, (int)cut.threads);
 }
 
-/* Warps of a slot: they must divide the columns of a block. */
-static int64_t parts_of(const Moe *z)
+static Cut cut_down(Lower *l, const Moe *z, bool tiled, int64_t rows)
 {
-    int64_t parts = 1;
-    while (2 * parts * z->top <= MOST_WARPS && 2 * parts <= ceil_div(z->down.inputs, 128)) parts *= 2;
-    return parts;
+    if (!tiled) return (Cut){.each = 4, .threads = 32 * (z->top < 8 ? z->top : 8), .sharers = 1};
+    const int64_t slices = ceil_div(z->down.inputs, SLICE), parts = ceil_div(slices, ceil_div(slices, MOST_WARPS / z->top));
+    return cut_tiles(l, "moe_down_tiles", z, &z->down, true, 2, z->hidden, TILE_ROWS, z->top, parts, rows);
 }
 
 void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *chosen, const View *share, const View *y)
 {
     Compilation *c = lower_compilation(l);
-    const int64_t rows = lower_upper(l, chosen->dims[0]), chunk = chunk_of(c, n, &z->down);
+    const int64_t upper = lower_upper(l, chosen->dims[0]), rows = upper < 1 ? 1 : upper, chunk = chunk_of(c, n, &z->down);
     const bool tiled = down_tiled(l, n, z, inner);
-    const int64_t parts = tiled ? parts_of(z) : 1, columns = tiled ? TILE_ROWS : 4, slots = tiled || z->top < 8 ? z->top : 8; /* of a block */
-    const int64_t blocks = ceil_div(z->hidden, columns), threads = 32 * slots * parts;
+    const Cut cut = cut_down(l, z, tiled, rows);
+    const int64_t blocks = ceil_div(z->hidden, cut.each);
     Kernel *k = kernel_begin(l, n, "moe_down");
     kernel_in(k, "CHOSEN", *chosen);
     kernel_int(k, "TOP", z->top);
@@ -253,17 +279,15 @@ void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const Vi
     kernel_out(k, "Y", *y);
     kernel_epilogue_apart(k, n, "v");
     kernel_int(k, "TILED", tiled);
-    kernel_int(k, "R", columns);
-    kernel_int(k, "PARTS", parts);
+    kernel_int(k, "R", cut.each);
+    kernel_int(k, "PARTS", cut.sharers);
+    kernel_int(k, "BIASED_2", moe_given(c, n, z->down.bias));
     if (tiled) {
-        const bool more = down_shared(z) > SHARED_BYTES;
-        set_tiled(k, n, &z->down, "BF16", true, z->top, parts, threads);
-        kernel_int(k, "LINE_MORE", more);
-        if (more) kernel_shared(k, down_lines(z));
+        set_tiled(k, n, &z->down, &cut, z->hidden % cut.each == 0);
         tile_rows(k, n, &z->down, "2");
     }
-    set_resident(k, tiled, blocks, threads);
+    set_resident(k, &cut, blocks * rows);
     kernel_label(k, arena_text(&c->arena, "%s: fc2", n->name));
-    kernel_bytes(k, chosen_bytes(l, n, z, &z->down, rows), 0);
-    kernel_launch(k, blocks, rows < 1 ? 1 : rows, 1, (int)threads);
+    kernel_bytes(k, chosen_bytes(l, n, z, &z->down, upper), 0);
+    kernel_launch(k, blocks, rows, 1, (int)cut.threads);
 }
