@@ -94,10 +94,11 @@ static void run_block(plan_host_pool *p, worker *w, uint32_t block) {
         report(p, text, &index);
 }
 
+/* The last cluster first: what one writes behind its own part then spoils results that are there, and does not wait to be written over. */
 static void run_clusters(plan_host_pool *p) {
     const plan_host_job *job = &p->job;
-    for (uint32_t i = 0; i < p->blocks && !atomic_load(&p->failed); i += job->cluster) {
-        plan_host_index first = index_of(job, i), at;
+    for (uint32_t left = p->blocks; left > 0 && !atomic_load(&p->failed); left -= job->cluster) {
+        plan_host_index first = index_of(job, left - job->cluster), at;
         const char *text = plan_host_cluster_run(p->cluster, job->kernel, job->place, job->cluster, &first, job->args, &at);
         if (text)
             report(p, text, &at);

@@ -245,7 +245,7 @@ static void test_cluster_rules(void) {
     check(!r.d->launch(r.d, r.s, &l) && !r.d->from_device(r.d, r.s, values, r.memory, 32), "clusters are launched");
     check(values[0] == 8 && values[1] == 8 && values[2] == 8 && values[3] == 8, "and each meets alone");
     check(r.d->launch(r.d, r.s, &strays) &&
-              says("launch 'straying': kernel 'stray', block (0, 0, 0): cluster: thread 0 puts into block 0 without having waited for its start"),
+              says("launch 'straying': kernel 'stray', block (2, 1, 0): cluster: thread 0 puts into block 0 without having waited for its start"),
           "a fault in a cluster says where");
     l.grid[0] = 3;
     check(r.d->launch(r.d, r.s, &l) && says("launch 'meeting': kernel 'meet': 3 blocks along x are no whole clusters of 2"), "half a cluster");
