@@ -25,7 +25,7 @@ const char *plan_fibres_check(plan_fibres *f);
 const char *plan_fibres_plain(plan_fibres *f, plan_host_kernel *kernel, const plan_host_index *block,
                               const unsigned long long *args);
 
-/* For services that other files have (host_cluster.c). Who calls them is a thread of the block that this system thread runs. */
+/* For services of other files (host_cluster.c): called by a thread of the block that this system thread runs. */
 plan_fibres *plan_fibres_running(void);
 unsigned plan_fibres_thread(const plan_fibres *f); /* which one */
 /* Ends the block, as a fault of its own would: returns only in a kernel without barriers. */

@@ -116,12 +116,12 @@ def clustered(name, dtype, blocks, rounds=1, most=64, **given):
 
 def clusters(dtype):
     """The tuning file's clusters, which the host has under --emulate-gpu (run_onerow.sh looks for them): heads of all sizes in groups of all sizes."""
-    for blocks, rounds, heads, kv_heads, head in ((4, 1, 7, 1, 64), (8, 1, 6, 2, 64), (16, 1, 1, 1, 64), (4, 2, 8, 1, 128), (16, 1, 2, 1, 128), (4, 4, 6, 1, 256), (8, 1, 8, 2, 256),
-                                              (16, 2, 5, 1, 256)):
+    for blocks, rounds, heads, kv_heads, head in ((4, 1, 7, 1, 64), (8, 1, 6, 2, 64), (16, 1, 1, 1, 64), (4, 2, 8, 1, 128), (16, 1, 2, 1, 128),
+                                                  (4, 4, 6, 1, 256), (8, 1, 8, 2, 256), (16, 2, 5, 1, 256)):
         yield clustered("%dx%d_%d" % (kv_heads, heads // kv_heads, head), dtype, blocks, rounds, heads=heads, kv_heads=kv_heads, head=head, half=head // 2)
     yield clustered("most", dtype, 8, 1, 8, heads=3, kv_heads=1, head=256, pasts=(0, 15, 16, 100, 127, 128, 300))  # one cluster, each block in turns
     yield clustered("one", dtype, 4, heads=4, kv_heads=1, pasts=(250,))
-    yield clustered("fewer", dtype, 4, heads=7, kv_heads=1, pasts=(150, 3, 511, 150, 300))  # three blocks of a cluster do not have the same number of elements
+    yield clustered("fewer", dtype, 4, heads=7, kv_heads=1, pasts=(150, 3, 511, 150, 300))  # of three blocks that merge, the last has fewer elements
     yield clustered("window", dtype, 4, local_window_size=150, head=128, half=32, pasts=(0, 31, 32, 127, 148, 149, 150, 400))
     yield clustered("sinks", dtype, 4, sinks=True, heads=8, kv_heads=1)
     yield clustered("smooth_window", dtype, 8, smooth_softmax=1, softcap=1.5, local_window_size=40, head=256, pasts=(0, 15, 16, 38, 39, 40, 200))

@@ -271,7 +271,7 @@ __attribute__((visibility("default"))) const plan_host_services *plan_host;
     } while (0)
 /* Only under --emulate-gpu: slow, so that tests can run what is written for tensor cores. */
 #ifdef GP_EMULATE
-static _Thread_local float gp_place; /* in shared memory: as far from p as the peer's is from where p is there */
+static _Thread_local float gp_place; /* from it another block's shared memory is found: the distances are the same */
 #define KERNEL_CLUSTER(threads, blocks, count) \
     __attribute__((visibility("default"))) void *GP_PASTE(KERNEL_NAME, _cluster)(int *gp_count) \
     { \
