@@ -276,18 +276,25 @@ int64_t codegen_shared_limit(Compilation *c, const char *targets)
     return limit;
 }
 
-static bool has_wgmma(const char *target) { return is_host(target) || strcmp(target, "sm_90a") == 0; }
+static bool has_wgmma(const Compilation *c, const char *target)
+{
+    (void)c;
+    return is_host(target) || strcmp(target, "sm_90a") == 0;
+}
 
 /* CUDA C++ Programming Guide, "Thread Block Clusters". */
-static bool has_clusters(const char *target) { return strncmp(target, "sm_", 3) == 0 && atoi(target + 3) >= 90; }
+static bool has_clusters(const Compilation *c, const char *target)
+{
+    return is_host(target) ? c->options.emulate_gpu : strncmp(target, "sm_", 3) == 0 && atoi(target + 3) >= 90;
+}
 
-static bool all_have(Compilation *c, const char *targets, bool (*has)(const char *target))
+static bool all_have(Compilation *c, const char *targets, bool (*has)(const Compilation *c, const char *target))
 {
     const char *names[MAX_TARGETS];
     int count = 0;
     if (!parse_targets(c, targets ? targets : codegen_default_targets(), names, &count)) return false;
     for (int t = 0; t < count; t++)
-        if (!has(names[t])) return false;
+        if (!has(c, names[t])) return false;
     return true;
 }
 

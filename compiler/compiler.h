@@ -598,7 +598,7 @@ const char *codegen_default_targets(void);
 int64_t codegen_shared_limit(Compilation *c, const char *targets);
 /* Whether all devices that TARGETS names have the tensor cores of sm_90a (wgmma.h). The host has what stands in for them. */
 bool codegen_has_wgmma(Compilation *c, const char *targets);
-/* Whether blocks of a cluster reach each other's shared memory on all devices that TARGETS names. */
+/* Whether blocks of a cluster reach each other's shared memory on all devices that TARGETS names. The host has them under --emulate-gpu. */
 bool codegen_has_clusters(Compilation *c, const char *targets);
 /* NULL when graphs of all these targets may have conditional nodes; else the first that may not, and why. */
 const char *codegen_without_conditions(Compilation *c, const char *targets);

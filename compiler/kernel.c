@@ -255,7 +255,7 @@ static uint64_t slots_mentioned(const char *s)
 
 static bool template_exchanges(const char *text)
 {
-    static const char *const words[] = { "SYNC(", "SYNC_WARP(", "WARP_SUM", "WARP_MAX", "WARP_MOST", "SHUFFLE_" };
+    static const char *const words[] = { "SYNC(", "SYNC_WARP(", "WARP_SUM", "WARP_MAX", "WARP_MOST", "SHUFFLE_", "CLUSTER_WAIT" };
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strstr(text, words[i])) return true;
     return false;

@@ -10,6 +10,7 @@
 
 #include "fibre.h"
 #include "host_abi.h"
+#include "host_cluster.h"
 
 #if defined(__x86_64__)
 #define HOST_TARGET "host-x86_64"
@@ -28,7 +29,8 @@ struct plan_driver_module {
 
 struct plan_driver_function {
     plan_host_kernel *entry;
-    uint32_t arg_count, block;
+    plan_host_cluster_kernel *place; /* of a kernel for clusters of so many blocks; else NULL and 0 */
+    uint32_t arg_count, block, cluster;
     bool fibres;
     char name[1];
 };
@@ -105,6 +107,18 @@ failed:
     return status;
 }
 
+/* F is a kernel for clusters, of as many blocks as SYMBOL of its module says; plans do not say it. */
+static plan_status set_cluster(plan_driver_function *f, void *symbol) {
+    int count;
+    memcpy(&f->place, &symbol, sizeof symbol);
+    (void)f->place(&count);
+    if (count < 1 || count > PLAN_CLUSTER_MAX_BLOCKS)
+        return plan_fail(PLAN_ERROR_DRIVER, "host driver: kernel '%s': a cluster has 1 to %u blocks, not %d", f->name,
+                         (unsigned)PLAN_CLUSTER_MAX_BLOCKS, count);
+    f->cluster = (uint32_t)count;
+    return PLAN_OK;
+}
+
 static plan_status host_function_get(plan_driver *d, plan_driver_module *m, const plan_kernel_shape *shape,
                                      plan_driver_function **out) {
     *out = NULL;
@@ -117,17 +131,25 @@ static plan_status host_function_get(plan_driver *d, plan_driver_module *m, cons
     void *symbol = dlsym(m->handle, shape->name);
     if (!symbol)
         return plan_fail(PLAN_ERROR_DRIVER, "host driver: the module has no kernel '%s'", shape->name);
+    static const char suffix[] = "_cluster";
     size_t length = strlen(shape->name);
-    plan_driver_function *f = plan_host_allocate(&d->allocator, 1, sizeof *f + length);
+    plan_driver_function *f = plan_host_allocate(&d->allocator, 1, sizeof *f + length + sizeof suffix);
     if (!f)
         return plan_fail(PLAN_ERROR_MEMORY, "host driver: no memory for kernel '%s'", shape->name);
     memcpy(&f->entry, &symbol, sizeof symbol); /* POSIX: a function's address from dlsym */
     f->arg_count = shape->arg_count;
     f->block = shape->block;
     f->fibres = shape->fibres;
-    memcpy(f->name, shape->name, length + 1);
-    *out = f;
-    return PLAN_OK;
+    memcpy(f->name, shape->name, length);
+    memcpy(f->name + length, suffix, sizeof suffix);
+    symbol = dlsym(m->handle, f->name);
+    f->name[length] = 0;
+    status = symbol ? set_cluster(f, symbol) : PLAN_OK;
+    if (status)
+        plan_host_release(&d->allocator, f);
+    else
+        *out = f;
+    return status;
 }
 
 static void host_function_release(plan_driver *d, plan_driver_function *f) { plan_host_release(&d->allocator, f); }
@@ -142,7 +164,11 @@ plan_status plan_host_describe(plan_host_driver *h, const plan_driver_launch *l,
         if (l->pointers[i] == PLAN_WORD_ADDRESS && plan_host_find(h, l->args[i], 0, "argument"))
             return plan_fail(PLAN_ERROR_DRIVER, "launch '%s': kernel '%s': argument %u, 0x%llx, points into no live allocation",
                              l->label, f->name, i, (unsigned long long)l->args[i]);
-    plan_host_job job = {f->entry, f->name, l->label, args, {l->grid[0], l->grid[1], l->grid[2]}, l->block, f->fibres};
+    if (f->cluster && l->grid[0] % f->cluster)
+        return plan_fail(PLAN_ERROR_DRIVER, "launch '%s': kernel '%s': %u blocks along x are no whole clusters of %u", l->label,
+                         f->name, l->grid[0], f->cluster);
+    plan_host_job job = {f->entry, f->name, l->label, args, {l->grid[0], l->grid[1], l->grid[2]}, l->block, f->fibres,
+                         f->place, f->cluster};
     *out = job;
     return PLAN_OK;
 }

@@ -1,8 +1,9 @@
 /* fibre.c - fibres for the threads of a block: switching, block barriers, warp exchanges, and finding divergence.
  *
  * Invariant that keeps scheduling to one `ctz`: a warp is never left while one of its lanes waits at an exchange. So
- * when a lane of warp w runs, every live lane of w that has not arrived at the present exchange and is not at the
- * barrier can be resumed, and in every other warp each live lane is either at the barrier or can be resumed.
+ * when a lane of warp w runs, every live lane of w that has not arrived at the present exchange and is not at a
+ * barrier can be resumed, and in every other warp each live lane is either at a barrier or can be resumed. The barrier is
+ * the block's or, for threads that are parked, that of its cluster (host_cluster.c), never both in one block.
  * The last lane to arrive computes the results and goes on; the others read them when they are resumed, which is
  * before any of them can complete the next exchange, so two copies of the exchange (parity) are enough.
  */
@@ -35,6 +36,8 @@
 #define VALGRIND_STACK_DEREGISTER(id) ((void)(id))
 #endif
 
+#include "host_cluster.h"
+
 #define WARP 32u
 #define WARPS (PLAN_FIBRE_MAX_THREADS / WARP)
 #define STACK_BYTES 65536u
@@ -48,7 +51,7 @@ enum service { SERVICE_SUM, SERVICE_MAX, SERVICE_SHUFFLE };
 static const char *const service_names[] = {"warp_sum", "warp_max", "warp_shuffle"};
 
 typedef struct warp {
-    uint32_t live, arrived, at_barrier; /* masks of lanes; arrived and at_barrier are within live */
+    uint32_t live, arrived, at_barrier; /* masks of lanes; arrived and at_barrier, which has the parked ones too, are within live */
     uint32_t parity;                    /* of the exchange that is being collected */
     enum service service;               /* of the first lane that arrived */
     float result[2];
@@ -60,7 +63,7 @@ struct plan_fibres {
     void *main_stack;                      /* saved stack pointer of the caller of run */
     void *stack[PLAN_FIBRE_MAX_THREADS];   /* saved stack pointers of the fibres */
     warp warps[WARPS];
-    unsigned current, threads, finished, at_barrier;
+    unsigned current, threads, finished, at_barrier; /* at_barrier: not those that are parked */
     int plain;                             /* a kernel without fibres runs: every service is a fault */
     plan_host_kernel *kernel;
     const unsigned long long *args;
@@ -222,7 +225,8 @@ static void exchange_stuck(plan_fibres *f, warp *w, enum service service) {
     if (f->plain)
         fault(f, "a kernel that is recorded without barriers calls a warp exchange");
     else
-        fault_divergent(f, service_names[service], "other lanes of its warp wait at the block barrier");
+        fault_divergent(f, service_names[service], f->at_barrier ? "other lanes of its warp wait at the block barrier"
+                                                                 : "other lanes of its warp wait for the cluster");
     w->arrived = 0;
 }
 
@@ -309,10 +313,35 @@ static void service_sync(void) {
         return;
     }
     uint32_t pending = w->live & ~w->at_barrier;
+    int next = pending ? (int)((f->current & ~(WARP - 1u)) + (unsigned)__builtin_ctz(pending)) : next_warp(f);
+    if (next < 0) /* only parked ones are left */
+        fault_divergent(f, "the block barrier", "other threads wait for the cluster");
+    switch_to(f, (unsigned)next);
+}
+
+const plan_host_services plan_fibre_services = {
+    service_sync, service_sum, service_max, service_shuffle, plan_cluster_arrive, plan_cluster_wait, plan_cluster_put,
+};
+
+plan_fibres *plan_fibres_running(void) { return running; }
+unsigned plan_fibres_thread(const plan_fibres *f) { return f->current; }
+void plan_fibres_fault(plan_fibres *f, const char *text) { fault(f, text); }
+
+void plan_fibres_park(plan_fibres *f) {
+    warp *w = &f->warps[f->current / WARP];
+    if (w->arrived)
+        fault_divergent(f, "the cluster's barrier", "other lanes of its warp wait at a warp exchange");
+    if (f->at_barrier)
+        fault_divergent(f, "the cluster's barrier", "other threads wait at the block barrier");
+    w->at_barrier |= 1u << f->current % WARP;
+    uint32_t pending = w->live & ~w->at_barrier;
     switch_to(f, pending ? (f->current & ~(WARP - 1u)) + (unsigned)__builtin_ctz(pending) : (unsigned)next_warp(f));
 }
 
-const plan_host_services plan_fibre_services = {service_sync, service_sum, service_max, service_shuffle};
+void plan_fibres_unpark(plan_fibres *f) {
+    for (unsigned i = 0; i < (f->threads + WARP - 1u) / WARP; i++)
+        f->warps[i].at_barrier = 0;
+}
 
 /* The thread's kernel returned: the next one runs, or the block is done. Returns when the fibre is used again. */
 static void finish(plan_fibres *f) {
@@ -323,7 +352,9 @@ static void finish(plan_fibres *f) {
         fault_divergent(f, "its end", "other threads wait at the block barrier");
     if (w->live && w->arrived == w->live)
         complete(w);
-    uint32_t pending = w->live & ~w->arrived;
+    uint32_t pending = w->live & ~w->arrived & ~w->at_barrier;
+    if (w->arrived && !pending)
+        fault_divergent(f, "its end", "lanes of its warp wait at a warp exchange and for the cluster");
     int next = pending ? (int)((f->current & ~(WARP - 1u)) + (unsigned)__builtin_ctz(pending)) : next_warp(f);
     if (next >= 0)
         switch_to(f, (unsigned)next);

@@ -25,6 +25,17 @@ const char *plan_fibres_check(plan_fibres *f);
 const char *plan_fibres_plain(plan_fibres *f, plan_host_kernel *kernel, const plan_host_index *block,
                               const unsigned long long *args);
 
+/* For services of other files (host_cluster.c): called by a thread of the block that this system thread runs. */
+plan_fibres *plan_fibres_running(void);
+unsigned plan_fibres_thread(const plan_fibres *f); /* which one */
+/* Ends the block, as a fault of its own would: returns only in a kernel without barriers. */
+void plan_fibres_fault(plan_fibres *f, const char *text);
+/* The thread waits, and others of its block go on, of which one must be able to, until one of them or another system thread unparks all. A fault
+ * when others wait elsewhere: at the block barrier, or in its warp at an exchange. */
+void plan_fibres_park(plan_fibres *f);
+/* Only while no thread of the block waits at the block barrier. */
+void plan_fibres_unpark(plan_fibres *f);
+
 /* What modules call through their variable plan_host. */
 extern const plan_host_services plan_fibre_services;
 

@@ -23,7 +23,17 @@ typedef struct plan_host_services {
     float (*warp_sum)(float value);                       /* butterfly order: offsets 16, 8, 4, 2, 1 */
     float (*warp_max)(float value);
     unsigned long long (*warp_shuffle)(unsigned long long value, int source_lane);
+    /* Of a kernel for clusters. Each thread arrives, then waits; threads that have ended count as arrived. */
+    void (*cluster_arrive)(void);
+    void (*cluster_wait)(void);
+    /* Four floats to where PLACE, in the block's shared memory, is in that of the cluster's block RANK: there when a thread of that block has waited
+     * for the caller's next arrival, until then NaN. Only after the caller has waited once, and before that block ends. */
+    void (*cluster_put)(void *place, int rank, const float *values);
 } plan_host_services;
+
+/* A kernel KERNEL for clusters has this beside its entry, named KERNEL_cluster: puts at *COUNT how many blocks, neighbours along x, are a cluster, and
+ * returns a place in the calling system thread's shared memory, the same in each. */
+typedef void *plan_host_cluster_kernel(int *count);
 
 /* Every host module defines:  const plan_host_services *plan_host;  the driver sets it after loading. */
 

@@ -3,7 +3,8 @@
  * The launching thread works too. Blocks are claimed from one 64-bit ticket: the launch's number in the high half, the
  * blocks that are left in the low half. A worker reads the job only after a claim succeeded; since the launch cannot end
  * before the claimed blocks are done, the job is stable by then, and a worker that comes late finds another number or
- * nothing left. Idle workers spin for a short while, then sleep on a condition variable.
+ * nothing left. Idle workers spin for a short while, then sleep on a condition variable. Clusters of blocks, which only tests of what is written
+ * for GPUs have, run one after the other on threads of their own (host_cluster.c).
  */
 #include "host_pool.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "fibre.h"
+#include "host_cluster.h"
 
 #define SPINS 4000      /* about 20 us: longer than the gap between two kernels of a step */
 #define MAX_THREADS 256
@@ -36,6 +38,7 @@ struct plan_host_pool {
     uint32_t blocks;
     uint32_t number; /* of the launch; only the launching thread writes it */
     char fault[320]; /* of the worker that set `failed` first */
+    plan_host_cluster *cluster; /* NULL before the first launch of one */
     unsigned count;  /* workers, the launching thread's (0) included */
     worker workers[MAX_THREADS];
 };
@@ -74,16 +77,32 @@ static void report(plan_host_pool *p, const char *text, const plan_host_index *i
              p->job.name, index->block_x, index->block_y, index->block_z, text);
 }
 
-static void run_block(plan_host_pool *p, worker *w, uint32_t block) {
-    const plan_host_job *job = &p->job;
+static plan_host_index index_of(const plan_host_job *job, uint32_t block) {
     uint32_t plane = block / job->grid[0];
     plan_host_index index = {0, (int)job->block, (int)(block % job->grid[0]), (int)(plane % job->grid[1]),
                              (int)(plane / job->grid[1]), (int)job->grid[0], (int)job->grid[1], (int)job->grid[2],
                              (int)job->block};
+    return index;
+}
+
+static void run_block(plan_host_pool *p, worker *w, uint32_t block) {
+    const plan_host_job *job = &p->job;
+    plan_host_index index = index_of(job, block);
     const char *text = job->fibres ? plan_fibres_run(w->fibres, job->kernel, &index, job->args)
                                    : plan_fibres_plain(w->fibres, job->kernel, &index, job->args);
     if (text)
         report(p, text, &index);
+}
+
+/* The last cluster first: what one writes behind its own part then spoils results that are there, and does not wait to be written over. */
+static void run_clusters(plan_host_pool *p) {
+    const plan_host_job *job = &p->job;
+    for (uint32_t left = p->blocks; left > 0 && !atomic_load(&p->failed); left -= job->cluster) {
+        plan_host_index first = index_of(job, left - job->cluster), at;
+        const char *text = plan_host_cluster_run(p->cluster, job->kernel, job->place, job->cluster, &first, job->args, &at);
+        if (text)
+            report(p, text, &at);
+    }
 }
 
 static void work(plan_host_pool *p, worker *w, uint32_t number) {
@@ -138,13 +157,19 @@ plan_status plan_host_pool_run(plan_host_pool *p, const plan_host_job *job) {
         return plan_fail(PLAN_ERROR_DRIVER, "launch '%s': kernel '%s': grid %u x %u x %u has no blocks or too many", job->label,
                          job->name, job->grid[0], job->grid[1], job->grid[2]);
     pthread_mutex_lock(&p->launch);
+    if (job->cluster && !p->cluster && (p->cluster = plan_host_cluster_open(&p->allocator)) == NULL) {
+        pthread_mutex_unlock(&p->launch);
+        return plan_fail(PLAN_ERROR_MEMORY, "launch '%s': no memory for a cluster of blocks", job->label);
+    }
     p->job = *job;
     p->blocks = (uint32_t)blocks;
     atomic_store(&p->done, 0);
     atomic_store(&p->failed, 0);
     if (++p->number == 0)
         p->number = 1;
-    if (blocks == 1 || p->count == 1) { /* not worth waking anybody */
+    if (job->cluster) {
+        run_clusters(p);
+    } else if (blocks == 1 || p->count == 1) { /* not worth waking anybody */
         for (uint32_t i = 0; i < p->blocks && !atomic_load(&p->failed); i++)
             run_block(p, &p->workers[0], i);
     } else {
@@ -172,6 +197,9 @@ plan_status plan_host_pool_check(plan_host_pool *p) {
         if (text)
             status = plan_fail(PLAN_ERROR_DRIVER, "host driver: since the last check a kernel's %s", text);
     }
+    const char *text = !status && p->cluster ? plan_host_cluster_check(p->cluster) : NULL;
+    if (text)
+        status = plan_fail(PLAN_ERROR_DRIVER, "host driver: since the last check a kernel's %s", text);
     pthread_mutex_unlock(&p->launch);
     return status;
 }
@@ -188,6 +216,7 @@ void plan_host_pool_close(plan_host_pool *p) {
             pthread_join(p->workers[i].thread, NULL);
         plan_fibres_close(p->workers[i].fibres);
     }
+    plan_host_cluster_close(p->cluster);
     pthread_mutex_destroy(&p->launch);
     pthread_mutex_destroy(&p->sleep);
     pthread_cond_destroy(&p->wake);

@@ -16,6 +16,8 @@ typedef struct plan_host_job {
     const unsigned long long *args;
     uint32_t grid[3], block;
     bool fibres;
+    plan_host_cluster_kernel *place; /* of a kernel for clusters of so many blocks; else NULL and 0 */
+    uint32_t cluster;
 } plan_host_job;
 
 /* THREADS counts the launching thread; 0 = one for each core. */

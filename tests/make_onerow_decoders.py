@@ -3,8 +3,8 @@
 
     tests/make_onerow_decoders.py FOLDER
 
-FOLDER/NAME has model.onnx, capacity.txt (rows of the states), kernels.txt (launches of a decode step by kernel) and what plan-run --verify reads: prompts.txt, tokens.txt,
-margins.txt and logits_NNN.pb, by onnxruntime in float32 from the same rounded weights."""
+FOLDER/NAME has model.onnx, capacity.txt (rows of the states), kernels.txt (launches of a decode step by kernel), for some tuning.txt, and what plan-run --verify
+reads: prompts.txt, tokens.txt, margins.txt and logits_NNN.pb, by onnxruntime in float32 from the same rounded weights."""
 import os
 import sys
 
@@ -18,6 +18,7 @@ import op_models  # noqa: E402
 from op_models import Graph  # noqa: E402
 from ops_attention import tables  # noqa: E402
 from ops_moe import quantised  # noqa: E402
+from onerow_attention import cut  # noqa: E402
 from onerow_products import product, silu  # noqa: E402
 
 MS = "com.microsoft"
@@ -28,14 +29,17 @@ PROMPTS = (1, 5, 33, 100)  # lengths; a prefill step takes up to 64
 class Decoder(Graph):
     """LAYERS of attention and a gated product, as exporters write them. NORMS: head norms as "nodes" or "inputs"; TURNED:
     rotations as nodes, with a row of angles for each token ("rows") or by their positions ("positions"); GATED: half of each query head gates
-    what comes of the other; ATTRS: of GroupQueryAttention."""
+    what comes of the other; CLUSTERS: blocks and rounds of the attention's clusters (a tuning file), which have few keys then; ATTRS: of
+    GroupQueryAttention."""
 
     def __init__(self, name, dtype, kind="plain", hidden=64, heads=4, kv_heads=2, head=64, half=0, norms=None, packed=False, positions=False,
-                 sinks=False, layers=2, wide=96, turned=None, gated=False, capacity=CAPACITY, prompts=PROMPTS, **attrs):
+                 sinks=False, layers=2, wide=96, turned=None, gated=False, capacity=CAPACITY, prompts=PROMPTS, clusters=None, **attrs):
         super().__init__(name, dtype, {})
         self.kind, self.hidden, self.heads, self.kv_heads, self.head, self.norms, self.packed = kind, hidden, heads, kv_heads, head, norms, packed
         self.layers, self.wide, self.sinks, self.positions, self.attrs_ = layers, wide, sinks, positions, attrs
         self.capacity, self.prompts = capacity, prompts
+        if clusters:  # for one row and for three (gcc-plan --rows)
+            self.tuning = "".join(cut("heads=%dx%d,d=%d" % (rows * kv_heads, heads // kv_heads, head), *clusters) for rows in (1, 3))
         self.tables = [self.constant(t) for t in tables(capacity, half, dtype)] if half else ["", ""]
         self.turned, self.gated, self.half, self.angles = turned, gated, half, None
         self.attrs_.update(num_heads=heads, kv_num_heads=kv_heads, do_rotary=int(half > 0 and not turned))
@@ -236,6 +240,10 @@ def decoders():
     # heads that few keys fill a block of: one part, several, more than a merge fetches at once
     yield Decoder("split_f16", "f16", "nbits32", head=256, half=32, layers=1, capacity=1024, prompts=(1, 250, 600))
     yield Decoder("split_bf16", "bf16", "plain", head=256, heads=6, half=128, layers=1, capacity=1024, prompts=(1, 130, 700), local_window_size=640)
+    # clusters of blocks of 64 and 16 keys: steps within the first block's, within one cluster's, and beyond
+    yield Decoder("cluster_f16", "f16", "nbits32", half=32, norms="nodes", layers=1, capacity=512, prompts=(1, 40, 210), clusters=(4, 1))
+    yield Decoder("cluster_bf16", "bf16", "plain", head=256, heads=5, kv_heads=1, half=128, sinks=True, layers=1, capacity=384, prompts=(1, 100, 230), local_window_size=300,
+                  clusters=(8, 2))
     yield Hybrid("hybrid_f16", "f16", "nbits32", half=32, layers=3)
     yield Hybrid("hybrid_bf16", "bf16", "plain", layers=2)
 
@@ -262,6 +270,9 @@ def save(decoder, folder):
         out.write("%d\n" % decoder.capacity)
     with open(os.path.join(folder, "kernels.txt"), "w", encoding="ascii") as out:
         out.writelines("%s %d\n" % item for item in decoder.kernel_counts().items())
+    if decoder.tuning:
+        with open(os.path.join(folder, "tuning.txt"), "w", encoding="ascii") as out:
+            out.write(decoder.tuning)
 
 
 def main():

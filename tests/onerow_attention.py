@@ -97,6 +97,37 @@ def forms(dtype):
     yield Attention("many_heads", dtype, heads=64, kv_heads=64, pasts=(3, 90, 64), length=96)
 
 
+def cut(shape, blocks, rounds, most=64):
+    """For a tuning file, by the keys that compiler/ops/gqa_one_row.c has."""
+    return "".join("attention_%s/%s %d\n" % (what, shape, value) for what, value in (("room", 16), ("most", most), ("cluster", blocks), ("rounds", rounds)))
+
+
+def clustered(name, dtype, blocks, rounds=1, most=64, **given):
+    """With clusters of so many blocks, of few keys each; pasts within the first block's, at its border, and on to the last of several clusters'."""
+    heads, kv_heads, head = given.setdefault("heads", 4), given.setdefault("kv_heads", 2), given.setdefault("head", 64)
+    share = 64 * 64 // head  # keys of a block in 16 KB
+    one = blocks * rounds * share  # of a cluster alone
+    given.setdefault("pasts", tuple(n - 1 for n in (1, share, share + 1, one // 2 + 3, one, one + 1, min(2 * one + 7, ROWS))))
+    case = Attention("cluster_%d_%d_%s" % (blocks, rounds, name), dtype, length=max(given["pasts"]) + 1, **given)
+    shape = "heads=%dx%d,d=%d" % (kv_heads * case.batch, heads // kv_heads, head)
+    case.tuning = cut(shape, blocks, rounds, most)
+    return case
+
+
+def clusters(dtype):
+    """The tuning file's clusters, which the host has under --emulate-gpu (run_onerow.sh looks for them): heads of all sizes in groups of all sizes."""
+    for blocks, rounds, heads, kv_heads, head in ((4, 1, 7, 1, 64), (8, 1, 6, 2, 64), (16, 1, 1, 1, 64), (4, 2, 8, 1, 128), (16, 1, 2, 1, 128),
+                                                  (4, 4, 6, 1, 256), (8, 1, 8, 2, 256), (16, 2, 5, 1, 256)):
+        yield clustered("%dx%d_%d" % (kv_heads, heads // kv_heads, head), dtype, blocks, rounds, heads=heads, kv_heads=kv_heads, head=head, half=head // 2)
+    yield clustered("most", dtype, 8, 1, 8, heads=3, kv_heads=1, head=256, pasts=(0, 15, 16, 100, 127, 128, 300))  # one cluster, each block in turns
+    yield clustered("one", dtype, 4, heads=4, kv_heads=1, pasts=(250,))
+    yield clustered("fewer", dtype, 4, heads=7, kv_heads=1, pasts=(150, 3, 511, 150, 300))  # of three blocks that merge, the last has fewer elements
+    yield clustered("window", dtype, 4, local_window_size=150, head=128, half=32, pasts=(0, 31, 32, 127, 148, 149, 150, 400))
+    yield clustered("sinks", dtype, 4, sinks=True, heads=8, kv_heads=1)
+    yield clustered("smooth_window", dtype, 8, smooth_softmax=1, softcap=1.5, local_window_size=40, head=256, pasts=(0, 15, 16, 38, 39, 40, 200))
+    yield clustered("norms", dtype, 4, norms="nodes", half=32)
+
+
 def norms(dtype):
     for kind, half, interleaved in (("nodes", 32, 0), ("inputs", 32, 0), ("nodes", 0, 0), ("inputs", 8, 1), ("key", 32, 1)):
         def graph(form):
@@ -125,7 +156,9 @@ def cases():
     for dtype in ("f16", "bf16"):
         yield from forms(dtype)
         yield from norms(dtype)
+        yield from clusters(dtype)
         yield from others(dtype)
     yield Attention("wide", "f32", MANY)
     for dtype, caches in (("f16", "bf16"), ("bf16", "f16")):
         yield Attention("caches_%s" % caches, dtype, heads=7, kv_heads=1, half=32, caches=caches, pasts=(3, 200, 300))
+        yield clustered("caches_%s" % caches, dtype, 4, heads=7, kv_heads=1, half=32, caches=caches)

@@ -9,6 +9,10 @@ mkdir -p "$models"
 { "$PYTHON" -B -W ignore "$SRC/tests/make_op_models.py" "$models" "" onerow && "$PYTHON" -B -W ignore "$SRC/tests/make_onerow_decoders.py" "$decoders"; } >"$WORK/make.log" 2>&1 ||
     { tail -n 20 "$WORK/make.log"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 
+${CC:-cc} -std=gnu11 -O1 -Wall -I"$SRC/runtime" -o "$WORK/rows_run" "$SRC/tests/rows_run.c" "$BUILD/.libs/libplan.a" -lpthread -ldl -lm ||
+    { echo "FAIL rows_run does not build"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+
+clustered='attention_one_[0-9]+_cluster' # in a plan: its module for the host has a kernel for clusters (host_abi.h)
 check() {
     local name=$1
     shift
@@ -29,18 +33,29 @@ kernels() {
 }
 
 # MODE, and the options of gcc-plan: captured steps after prompts of several lengths, rewound between them, are the golden ones; captured is
-# eager; steps do not depend on what was before.
+# eager; steps do not depend on what was before. Those with a tuning file have clusters of blocks (which the host has when it emulates a GPU): as rows
+# with lengths of their own they give what steps of one row without clusters do.
 run_decoders() {
-    local mode=$1 folder name tolerance
+    local mode=$1 folder name tolerance tuning options
     shift
     for folder in "$decoders"/*/; do
         name=$(basename "$folder")
         case $name in *_bf16) tolerance=0.1 ;; *) tolerance=0.01 ;; esac
-        check "$name $mode: compile" "$BUILD/gcc-plan" "$folder/model.onnx" -o "$folder/plan" --target host --capacity "$(cat "$folder/capacity.txt")" --check-lengths --quiet "$@"
+        options=(--target host --capacity "$(cat "$folder/capacity.txt")" --quiet "$@") tuning=()
+        [ ! -e "$folder/tuning.txt" ] || tuning=(--tuning "$folder/tuning.txt")
+        check "$name $mode: compile" "$BUILD/gcc-plan" "$folder/model.onnx" -o "$folder/plan" --check-lengths "${options[@]}" "${tuning[@]}"
         check "$name $mode: kernels" diff "$folder/kernels.txt" <(kernels "$folder/plan" "$folder/kernels.txt")
         check "$name $mode: goldens" "$BUILD/plan-run" "$folder/plan" --target host --verify "$folder" --tolerance $tolerance --margin $tolerance
         check "$name $mode: capture" "$BUILD/plan-run" "$folder/plan" --target host --check-capture
         check "$name $mode: growth" "$BUILD/plan-run" "$folder/plan" --target host --check-growth
+        if [ $mode = emulated ] && [ -e "$folder/tuning.txt" ]; then
+            check "$name $mode: clusters" grep -qaE "$clustered" "$folder/plan"
+            sed -n 's/^\(attention_cluster[^ ]*\) .*/\1 1/p' "$folder/tuning.txt" >"$folder/none.txt"
+            check "$name $mode: compile for one row" "$BUILD/gcc-plan" "$folder/model.onnx" -o "$folder/one.plan" "${options[@]}" --tuning "$folder/none.txt"
+            check "$name $mode: compile for rows" "$BUILD/gcc-plan" "$folder/model.onnx" -o "$folder/rows.plan" --rows 3 "${options[@]}" "${tuning[@]}"
+            check "$name $mode: clusters of rows" grep -qaE "$clustered" "$folder/rows.plan"
+            check "$name $mode: rows" "$WORK/rows_run" host "$folder/rows.plan" "$folder/one.plan" $tolerance 1 17 230
+        fi
     done
 }
 
@@ -53,5 +68,7 @@ for mode in host emulated; do
     passed=$((passed + ${good:-0})) failed=$((failed + ${bad:-1}))
     run_decoders $mode "${options[@]}"
 done
+# The last of these modes emulated.
+for plan in "$models"/attention/cluster_*/model.plan; do check "$plan: clusters" grep -qaE "$clustered" "$plan"; done
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

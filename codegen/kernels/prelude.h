@@ -27,9 +27,10 @@ typedef unsigned long long gp_u64;
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
 /* So that BLOCKS blocks find room on a multiprocessor. */
 #define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(KERNEL_PARAMS)
-/* COUNT blocks that are neighbours along x run at once and reach each other's shared memory (sm_90 and later: codegen_has_clusters). Before a block writes
- * there the others must have begun; what it wrote is there for those that wait after it arrived. Each thread arrives, then waits; blocks that have
- * ended count as arrived. CLUSTER_PUT4(p, rank, v): four floats to where p, 16 bytes aligned, is in the cluster's block RANK. */
+/* COUNT blocks that are neighbours along x run at once and reach each other's shared memory (sm_90 and later: codegen_has_clusters). Before a thread puts
+ * something there it has waited once, since the others must have begun; what it put is there for blocks whose threads wait after it arrived. Each
+ * thread arrives, then waits; those that have ended count as arrived. CLUSTER_PUT4(p, rank, v): four floats to where p, 16 bytes aligned, is in the
+ * cluster's block RANK, which must not end before it has waited for them. */
 #if __CUDA_ARCH__ >= 900
 #define KERNEL_CLUSTER(threads, count) \
     extern "C" __global__ void __cluster_dims__(count, 1, 1) __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
@@ -256,6 +257,17 @@ __attribute__((visibility("default"))) const plan_host_services *plan_host;
 #define WARP_MOST(v) gp_warp_most(v)
 /* Only under --emulate-gpu: slow, so that tests can run what is written for tensor cores. */
 #ifdef GP_EMULATE
+static _Thread_local float gp_place; /* from it another block's shared memory is found: the distances are the same */
+#define KERNEL_CLUSTER(threads, count) \
+    __attribute__((visibility("default"))) void *GP_PASTE(KERNEL_NAME, _cluster)(int *gp_count) \
+    { \
+        *gp_count = (count); \
+        return &gp_place; \
+    } \
+    KERNEL(threads)
+#define CLUSTER_ARRIVE() do { GP_FENCE(); plan_host->cluster_arrive(); GP_FENCE(); } while (0)
+#define CLUSTER_WAIT() do { GP_FENCE(); plan_host->cluster_wait(); GP_FENCE(); } while (0)
+#define CLUSTER_PUT4(p, rank, v) do { GP_FENCE(); plan_host->cluster_put((p), (rank), (v)); GP_FENCE(); } while (0)
 #define TENSOR 1
 #define GP_MMA(from, d, a, b, c) \
     do { \

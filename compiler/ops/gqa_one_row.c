@@ -187,36 +187,33 @@ static void one_row_turn(Lower *l, Kernel *k, const Node *n, bool early)
     for (int input = GQ_QUERY; off && input <= GQ_KEY; input++) l->fates[head_node(&c->graph, n, input, OP_ROTARY) - c->graph.nodes].launch = l->launch_count;
 }
 
-/* WARPS have keys; CREW, in all, the new row and the sums. CLUSTER blocks meet directly. */
-typedef struct OneRowCut { int64_t warps, crew, share, splits, cluster, shared; } OneRowCut;
-
-/* Blocks of a cluster, which must all be put in place at once: that pays where few heads leave room for it. They take CLUSTER_KEYS at once, or in
- * ROUNDS; for more keys further clusters are worth what it costs that they meet in memory. (Measured: tests/bench/RESULTS.md.) */
-static int64_t cluster_of(Lower *l, const OneRowCut *cut, int64_t heads, int64_t group, int64_t head)
-{
-    static const int64_t candidates[] = {1, 4, 8, 16};
-    Compilation *c = l->c;
-    if (!codegen_has_clusters(c, c->options.targets)) return 1;
-    const char *key = arena_text(&c->arena, "attention_cluster/heads=%lldx%lld,d=%lld", (long long)heads, (long long)group, (long long)head);
-    const int64_t standard = heads > CLUSTER_HEADS ? 1 : 4 * cut->share < CLUSTER_KEYS ? 8 : 4;
-    const int64_t cluster = tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), standard);
-    return cluster < cut->splits ? cluster : cut->splits;
-}
+/* WARPS have keys; CREW, in all, the new row and the sums. CLUSTER blocks meet directly, and have all keys while they get through them in ROUNDS. */
+typedef struct OneRowCut { int64_t warps, crew, share, splits, cluster, rounds, shared; } OneRowCut;
 
 /* How many keys of a head a block has at once, SHARE, which it reads while the kernels before it run; for more of them it pays to have another
- * block, as long as all HEADS of them fit on the device at twice. */
+ * block, as long as all HEADS of them fit on the device at twice. Blocks of a cluster must all be put in place at once, which pays where few heads
+ * leave room for it: as many as have CLUSTER_KEYS at once. (Measured: tests/bench/RESULTS.md.) */
 static OneRowCut one_row_cut(Lower *l, int64_t head, int64_t group, int64_t heads, int64_t keys)
 {
+    static const int64_t rooms[] = {64, 32, 16}, mosts[] = {64, 32, 16, 8}, clusters[] = {1, 4, 8, 16}, rounds[] = {1, 2, 4};
     Compilation *c = l->c;
+    const char *shape = arena_text(&c->arena, "heads=%lldx%lld,d=%lld", (long long)heads, (long long)group, (long long)head);
     const int64_t slot = 4 * SLICE * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
-    const int64_t room = limit >= ROOM + 16 * 1024 ? ROOM : ROOM_ANYWHERE;
-    OneRowCut cut = {.warps = room / slot < 16 ? room / slot : 16, .splits = 1};
+    int64_t room = ROOM_ANYWHERE;
+    if (limit >= ROOM + 16 * 1024) room = 1024 * tuning_choice(l, arena_text(&c->arena, "attention_room/%s", shape), rooms, (int)COUNT_OF(rooms), ROOM / 1024);
+    OneRowCut cut = {.warps = room / slot < 16 ? room / slot : 16, .splits = 1, .cluster = 1};
     cut.crew = group + 2 > 8 ? group + 2 : 8; /* a warp for each head of the new row */
     if (cut.crew < cut.warps) cut.crew = cut.warps;
     cut.share = cut.warps * SLICE;
     cut.shared = cut.warps * slot;
-    while (cut.splits < 64 && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
-    cut.cluster = cluster_of(l, &cut, heads, group, head);
+    const int64_t most = tuning_choice(l, arena_text(&c->arena, "attention_most/%s", shape), mosts, (int)COUNT_OF(mosts), 64);
+    while (cut.splits < most && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
+    if (codegen_has_clusters(c, c->options.targets)) {
+        const int64_t standard = heads > CLUSTER_HEADS ? 1 : 4 * cut.share < CLUSTER_KEYS ? 8 : 4;
+        cut.cluster = tuning_choice(l, arena_text(&c->arena, "attention_cluster/%s", shape), clusters, (int)COUNT_OF(clusters), standard);
+        if (cut.cluster > cut.splits) cut.cluster = cut.splits;
+    }
+    cut.rounds = tuning_choice(l, arena_text(&c->arena, "attention_rounds/%s", shape), rounds, (int)COUNT_OF(rounds), ROUNDS);
     return cut;
 }
 
@@ -253,7 +250,7 @@ void gqa_one_row(Lower *l, const Node *n, const Sizes *z, const Parts *p, const 
     kernel_int(k, "SPLITS", cut.splits);
     kernel_int(k, "SHARE", cut.share);
     kernel_int(k, "CLUSTER", cut.cluster);
-    kernel_int(k, "ROUNDS", ROUNDS);
+    kernel_int(k, "ROUNDS", cut.rounds);
     kernel_int(k, "EARLY", early);
     kernel_int(k, "CAPACITY", capacity);
     kernel_int(k, "WINDOW", a->window > 0 ? a->window : 0);

@@ -25,7 +25,8 @@
 static const char small_module[] =
     "typedef struct { int first, count, bx, by, bz, gx, gy, gz, block; } ix;\n"
     "typedef unsigned long long u64; typedef long long i64;\n"
-    "typedef struct { void (*sync)(void); float (*sum)(float); float (*max)(float); u64 (*shuffle)(u64, int); } services;\n"
+    "typedef struct { void (*sync)(void); float (*sum)(float); float (*max)(float); u64 (*shuffle)(u64, int);\n"
+    "  void (*arrive)(void), (*wait)(void), (*put)(void *, int, const float *); } services;\n"
     "const services *plan_host;\n"
     "void prepare(const ix *x, const u64 *a) { if (x->first == 0) *(float *)a[1] = *(const float *)a[0] + 1; }\n"
     "/* extents, tokens, rows, count (0: from the table) */\n"
@@ -50,6 +51,18 @@ static const char small_module[] =
     "  for (int v = 1; v < 16; v++) if (o[v] > o[b]) b = v;\n"
     "  *(i64 *)a[2] = b; ((i64 *)a[3])[e[2] % 65536] = b; e[2]++; }\n"
     "void advance(const ix *x, const u64 *a) { i64 *e = (i64 *)a[0]; if (x->first == 0) e[0] += a[1] ? (i64)a[1] : e[1]; }\n"
+    "/* the number := how many of the eight numbers that a cluster of two blocks has put into its first block are right */\n"
+    "static __thread __attribute__((aligned(16))) float met[8];\n"
+    "void *meet_cluster(int *count) { *count = 2; return met; }\n"
+    "void meet(const ix *x, const u64 *a) {\n"
+    "  float v[4]; int n = 0, rank = x->bx % 2; for (int i = 0; i < 4; i++) v[i] = (float)(a[1] + rank * 4 + i);\n"
+    "  plan_host->arrive(); plan_host->wait(); if (x->first == 0) plan_host->put(met + 4 * rank, 0, v);\n"
+    "  plan_host->arrive(); plan_host->wait(); for (int i = 0; i < 8; i++) n += met[i] == (float)(a[1] + i);\n"
+    "  if (rank == 0 && x->first == 0) ((i64 *)a[0])[x->bx / 2 + 2 * x->by] = n; }\n"
+    "void *crowd_cluster(int *count) { *count = 17; return met; }\n"
+    "void crowd(const ix *x, const u64 *a) { }\n"
+    "void *stray_cluster(int *count) { *count = 2; return met; }\n"
+    "void stray(const ix *x, const u64 *a) { plan_host->arrive(); plan_host->put(met, 0, met); }\n"
     "/* a condition's handle := whether the number is below 3 */\n"
     "void decide(const ix *x, const u64 *a) { if (x->first == 0) *(unsigned *)a[1] = *(i64 *)a[0] < 3; }\n";
 

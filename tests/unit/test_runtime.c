@@ -229,6 +229,38 @@ static void test_capture_rules(void) {
     rig_close(&r);
 }
 
+/* Clusters are what their modules say; captured as launched. */
+static void test_cluster_rules(void) {
+    rig r;
+    rig_open(&r);
+    const plan_kernel_shape shape = {"meet", 2, 32, true}, crowd = {"crowd", 2, 32, true}, stray = {"stray", 2, 32, true};
+    plan_driver_function *f = NULL, *none = NULL, *bad = NULL;
+    plan_driver_graph *g = NULL;
+    plan_driver_exec *e = NULL;
+    uint64_t args[2] = {r.memory, 5};
+    int64_t values[4] = {0, 0, 0, 0};
+    check(r.d->function_get(r.d, r.m, &crowd, &none) && says("kernel 'crowd': a cluster has 1 to 16 blocks, not 17"), "a cluster that is too large");
+    check(!r.d->function_get(r.d, r.m, &shape, &f) && !r.d->function_get(r.d, r.m, &stray, &bad), "kernels for clusters");
+    plan_driver_launch l = {f, "meeting", {4, 2, 1}, 32, 0, 2, args, pointers}, strays = {bad, "straying", {4, 2, 1}, 32, 0, 2, args, pointers};
+    check(!r.d->launch(r.d, r.s, &l) && !r.d->from_device(r.d, r.s, values, r.memory, 32), "clusters are launched");
+    check(values[0] == 8 && values[1] == 8 && values[2] == 8 && values[3] == 8, "and each meets alone");
+    check(r.d->launch(r.d, r.s, &strays) &&
+              says("launch 'straying': kernel 'stray', block (2, 1, 0): cluster: thread 0 puts into block 0 without having waited for its start"),
+          "a fault in a cluster says where");
+    l.grid[0] = 3;
+    check(r.d->launch(r.d, r.s, &l) && says("launch 'meeting': kernel 'meet': 3 blocks along x are no whole clusters of 2"), "half a cluster");
+    l.grid[0] = 4, args[1] = 6;
+    check(!r.d->graph_open(r.d, &g) && !r.d->graph_add(r.d, g, &l, NULL, 0) && !r.d->graph_instantiate(r.d, g, 1, &e), "clusters are captured");
+    r.d->graph_close(r.d, g);
+    check(!r.d->zero(r.d, r.s, r.memory, 64) && !r.d->graph_launch(r.d, r.s, e) && !r.d->from_device(r.d, r.s, values, r.memory, 32) &&
+              values[0] == 8 && values[3] == 8, "and run from a graph");
+    check(!r.d->check(r.d), "nothing was overrun");
+    r.d->exec_close(r.d, e);
+    r.d->function_release(r.d, f);
+    r.d->function_release(r.d, bad);
+    rig_close(&r);
+}
+
 /* A graph of one conditional node, with what decides before it and (IN_BODY) at the end of its body; the body adds 1. */
 static plan_status condition_graph(rig *r, plan_driver_function *decide, bool loop, bool before, bool in_body, plan_driver_exec **e) {
     static const uint8_t words[2] = {PLAN_WORD_ADDRESS, PLAN_WORD_CONDITION};
@@ -792,6 +824,7 @@ int main(int argc, char **argv) {
     }
     test_fibres();
     test_capture_rules();
+    test_cluster_rules();
     test_condition_rules();
     test_memory_rules();
     test_decoding();
