@@ -80,6 +80,9 @@ def routing(dtype):
         yield one("rows_%d" % rows, dtype, ALONE if rows < 5 else ROUTED_APART, rows=rows, experts=64, top=8, zeros=True, normalise=1)
     for experts in (40, 256):
         yield one("ties_%d" % experts, dtype, experts=experts, top=8, hidden=32, inner=32, ties=True, rows=3, normalise=1)
+    for experts, logits in ((40, None), (64, None), (40, "f32")):  # several loads of the router's row, or one by one
+        yield one("zeros_%d_%s" % (experts, logits or "own"), dtype, experts=experts, top=8, hidden=32, inner=32, ties="zeros", rows=2, logits=logits)
+    yield one("zeros_of_300", dtype, ROUTED_APART, experts=300, top=4, hidden=32, inner=32, ties="zeros")
     for experts in (31, 128, 256):
         yield one("logits_%d" % experts, dtype, experts=experts, top=8, hidden=32, inner=32, logits="f32", rows=2, ties=experts == 128)
     for normalise in (0, 1):

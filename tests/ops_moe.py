@@ -120,7 +120,7 @@ def quantised(rng, shape, bits, block, zeros):
 def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96, experts=4, top=2, act="swiglu", fusion=1, third=False,
                 bias=False, shares=False, normalise=0, dtype="f32", ort=False, seed=0, shape=None, loose=None, between=None, scales=None,
                 ties=False, logits=None, times=1.0, **attrs):
-    """SCALES, LOGITS: their types, when not DTYPE. TIES: many of the router's logits are equal. TIMES: what the input is multiplied with."""
+    """SCALES, LOGITS: their types, when not DTYPE. TIES: many of the router's logits are equal, "zeros": all are, of both signs. TIMES: what the input is multiplied with."""
     rng = np.random.default_rng(seed)
     up = inner * 2 if fusion else inner
     shapes = [(experts, up, hidden), (experts, hidden, inner), (experts, inner, hidden) if third else None]
@@ -136,7 +136,9 @@ def packed_case(name, bits=4, block=32, zeros=False, rows=3, hidden=64, inner=96
     b = [random(seed + 9 + i, s[:2], dtype) if bias and s else None for i, s in enumerate(shapes)]
     x = random(seed + 1, shape or (rows, hidden), dtype, times)
     router = random(seed + 2, (x.size // hidden, experts), logits or dtype)
-    if ties:
+    if ties == "zeros":
+        router = np.copysign(0.0, wide(router)).astype(TYPES[logits or dtype])
+    elif ties:
         router = (np.ceil(wide(router)).clip(0, 1) + .25).astype(TYPES[logits or dtype])
     own = np.abs(random(seed + 3, (x.size // hidden, experts), dtype)) if shares else None
     for i in range(3):

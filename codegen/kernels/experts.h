@@ -2,7 +2,7 @@
  * matrices on tensor cores. Macros: they stand on names of the kernel that uses them.
  *
  * Routing takes LOGITS (operand), EXPERTS, TOP, NORMALISE, GIVEN (1: shares are made of GIVEN_LD(row, e), not of the logits), and
- * stores to CHOSEN and SHARE [row, slot]. Logits are compared as integers, in IEEE's total order, equal ones by their number. */
+ * stores to CHOSEN and SHARE [row, slot]. Logits are compared as integers, in IEEE's total order but for zeros, which are equal; equal ones by their number. */
 #define LOGIT(row, e) ((float)LOGITS_LD(LOGITS_AT(row, e)))
 
 /* A lane's part of the row, from place AT on, as it lies: words of logits[EXPERT_KEYS]; LOGITS_V of them in one load of 16 bytes, or (1) each in a
@@ -20,7 +20,10 @@
     } while (0)
 /* Halves of a word in the order of unsigned integers; the J-th of them. */
 #define ORDERED_HALVES(word) ((word) ^ (((word) >> 15 & 0x00010001u) * 0x7fffu | 0x80008000u))
-#define ORDERED_LOGIT(logits, j) (ORDERED_HALVES((logits)[LOGITS_V > 1 ? (j) / 2 : (j)]) >> (LOGITS_V > 1 ? (j) % 2 * 16 : 0) & 0xffffu)
+#define ORDERED_LOGIT(logits, j) \
+    gp_one_zero(ORDERED_HALVES((logits)[LOGITS_V > 1 ? (j) / 2 : (j)]) >> (LOGITS_V > 1 ? (j) % 2 * 16 : 0) & 0xffffu, 0x8000u)
+/* A number in such an order, in which ZERO is 0 and the one before it -0: that is taken for 0. */
+FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 ? zero : ordered; }
 /* By one warp, all of it: chosen[0..count), in shared memory, become the numbers of the largest logits of the row, in order. Keys of 16 bits have
  * their number behind them, so that they differ, and are less than 2^31: of those below MOST, which is the last one chosen, key - MOST is the
  * largest as an unsigned int for the largest key. Others are taken away when they have been chosen. */
@@ -31,7 +34,7 @@
         for (int j = 0; j < EXPERT_KEYS; j++) { \
             const int e = LANE * EXPERT_KEYS + j; \
             if (LOGITS_16) keys[j] = ORDERED_LOGIT(logits, j) << 15 | (gp_u32)(0x7fff - e); \
-            else keys[j] = MAX((logits)[j] ^ ((gp_u32)((int)(logits)[j] >> 31) | 0x80000000u), 1u); \
+            else keys[j] = MAX(gp_one_zero((logits)[j] ^ ((gp_u32)((int)(logits)[j] >> 31) | 0x80000000u), 0x80000000u), 1u); \
             if (EXPERTS % 32 != 0 && e >= EXPERTS) keys[j] = LOGITS_16 ? 0xffffffffu : 0u; /* comes behind all others */ \
         } \
         UNROLL_BY(1) \

@@ -7,7 +7,7 @@ KERNEL(KERNEL_BLOCK)
     const idx row = BID_X;
     if (row >= ROWS) return;
     for (int e = TID; e < EXPERTS; e += KERNEL_BLOCK) {
-        const int bits = (int)gp_bits_of(LOGIT(row, e));
+        const int bits = (int)gp_bits_of(LOGIT(row, e) + 0.0f); /* -0 becomes 0 */
         keys[e] = bits < 0 ? bits ^ 0x7fffffff : bits;
     }
     SYNC();
