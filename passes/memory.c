@@ -25,6 +25,17 @@ static void touch(Compilation *c, Lower *l, uint32_t buffer, int launch)
     b->last = launch;
 }
 
+/* At a seam the host reads a block's condition at the block's begin, behind all launches before: no launch says so. */
+static void keep_conditions(Compilation *c, const Lower *l)
+{
+    for (int i = 0; i < l->block_count; i++) {
+        const Block *block = &l->blocks[i];
+        Buffer *word = &c->buffers[block->word];
+        const int begin = block->first < l->launch_count ? block->first : l->launch_count - 1;
+        if (word->region == REGION_ARENA && word->signature == l->index && word->first >= 0 && word->last < begin) word->last = begin;
+    }
+}
+
 /* What is used inside a block and outside of it lives as long as the block: a loop comes back to its begin, and what a branch
  * leaves alone keeps the value of before. */
 static void stretch(Compilation *c, const Lower *l)
@@ -48,7 +59,9 @@ static void find_lifetimes(Compilation *c)
         Lower *l = c->signatures[j].lower;
         for (int i = 0; l && i < l->launch_count; i++)
             for (int k = 0; k < l->launches[i].access_count; k++) touch(c, l, l->launches[i].accesses[k].buffer, i);
-        if (l) stretch(c, l);
+        if (!l) continue;
+        keep_conditions(c, l);
+        stretch(c, l);
     }
     for (uint32_t b = 1; b <= c->buffer_count; b++) {
         Buffer *buffer = &c->buffers[b];

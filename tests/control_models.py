@@ -102,6 +102,11 @@ def branches():
                [info("z", [2, "k"]), info("shape", [2], INT64)], both,
                {"w": W, "zero": np.array([0], np.int64), "two": np.array([2], np.int64), "three": np.array([3], np.int64), "one_axis": np.array([1], np.int64)},
                ifs=2, seams=["branch"])
+    # What the first branch makes must not take the place of the condition, which a host reads once more for the second.
+    short = graph([node("Mul", "s x", "t0")], [info("t0", [2, 4])])
+    long = graph([node("Mul", "s x", "e0"), node("MatMul", "e0 w", "e1")], [info("e1", [2, 4])])
+    yield Case("if_word", [node("Softmax", "x", "s"), branch(then=short, other=long), node("ReduceSum", "y axis", "z")], inputs, [info("z", [2, 1])],
+               [{"x": np.ones((2, 4), np.float32), "cond": flag(c)} for c in (True, False, True)], CONSTANTS, ifs=2, seams=["branch"])  # 1/4 begins with a zero byte
     constant = helper.make_graph([], "body", [], [info("t", [2, 4])], [numpy_helper.from_array(X * 3, "t")])
     yield Case("if_constant_branch", [branch(then=constant), node("Mul", "y y", "z")], inputs, outputs, both, CONSTANTS, ifs=2, seams=["branch"])
     two = graph([node("MatMul", "x w", "t0"), node("Identity", "t0", "t1"), node("Softmax", "t0", "t2")], [info("t1", [2, 4]), info("t2", [2, 4])])
