@@ -29,6 +29,9 @@ def reshapes(dtype):
     for target in ((6, 4), (-1,), (0, -1), (2, -1, 2, 1), (0, 0, 2, 2), (24, 1), (4, 3, 2)):
         yield Case("reshape_%s_%s" % ("_".join(map(str, target)), dtype), "Reshape", [("x", x), Const(ints(*target))], ["y"], dtype=dtype)
     yield Case("reshape_5_" + dtype, "Reshape", [("x", x), Const(ints(0, -1))], ["y"], dtype=dtype, opset=9)
+    for source, target in (((2, 4, 0), (1, 2, 0)), ((0, 3), (5, 0)), ((2, 0, 3), (0, 7))):  # of nothing, other extents need not agree
+        yield Case("reshape_none_%s_%s" % ("_".join(map(str, target)), dtype), "Reshape", [("x", random(2, source, dtype)), Const(ints(*target))], ["y"],
+                   {"allowzero": 1}, dtype=dtype)
     for axis in (0, 1, 2, 3, -1):
         yield Case("flatten_%d_%s" % (axis, dtype), "Flatten", [("x", x)], ["y"], {"axis": axis}, dtype=dtype)
 

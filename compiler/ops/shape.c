@@ -76,7 +76,7 @@ static void cancel_common(Compilation *c, Dim *a, int *na, Dim *b, int *nb)
 {
     for (int i = 0; i < *na; i++) {
         for (int k = 0; k < *nb; k++) {
-            if (!dim_equal(c, a[i], b[k])) continue;
+            if (!dim_equal(c, a[i], b[k]) || dim_is(c, a[i], 0)) continue; /* without the 0 the others would have to agree */
             a[i--] = a[--*na];
             b[k] = b[--*nb];
             break;
