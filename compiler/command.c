@@ -42,7 +42,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--from-text", OPT_FROM_TEXT, A_VALUE, "FILE", "read such a text instead of a model"},
     {"--run", OPT_RUN, A_VALUE, "PASS", "with --from-text: the first pass to run"},
     {"--verify-passes", OPT_VERIFY, NOTHING, NULL, "check the graph after each pass"},
-    {"--emulate-gpu", OPT_EMULATE, NOTHING, NULL, "host code computes as a GPU's tensor cores do: for tests, slow"},
+    {"--emulate-gpu", OPT_EMULATE, NOTHING, NULL, "host code computes as a GPU's tensor cores and clusters of blocks do: for tests, slow"},
     {"--json", OPT_JSON, NOTHING, NULL, "print the report as JSON"},
     {"--quiet", OPT_QUIET, NOTHING, NULL, "print no report and no notes"},
     {"--help", OPT_HELP, NOTHING, NULL, "print this"},

@@ -64,8 +64,6 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     if (row >= ROWS) return;
 #if ROUTED
     if (WARP == CHOOSER) LOGITS_TAKE(row, logits_at, logits);
-#endif
-#if ROUTED
     if (WARP == CHOOSER) CHOOSE(logits, slot + 1, chosen);
     SYNC();
     const int expert = chosen[slot];

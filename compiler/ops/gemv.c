@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum { MAX_TOGETHER = 6, SIDE_ROWS = 128, MOST_ROWS = 32, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024 };
-/* A multiprocessor's shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), how much of
- * that on its way is enough, and how many multiprocessors there are. (Figures of an H200.) */
-enum { RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024, MULTIPROCESSORS = 132 };
+/* A multiprocessor's shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), and how
+ * much of that on its way is enough. (Figures of an H200.) */
+enum { RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
 
 typedef struct Member {
     Node *node;

@@ -299,7 +299,7 @@ static bool lower_rows(Lower *l, const Node *n, const Product *p)
 static int threads_beside(int64_t columns, int vector, int64_t others)
 {
     int beside = 32;
-    while (beside > 4 && ((columns + beside * vector - 1) / (beside * vector) * others < 132 || beside * vector >= 2 * columns))
+    while (beside > 4 && ((columns + beside * vector - 1) / (beside * vector) * others < MULTIPROCESSORS || beside * vector >= 2 * columns))
         beside /= 2;
     return beside;
 }
@@ -317,7 +317,7 @@ static int threads_together(Lower *l, Dim inner, int beside, int64_t blocks, int
     int threads = 256;
     int64_t k;
     if (!dim_is_const(lower_compilation(l), inner, &k)) return threads;
-    while (threads < 1024 && blocks * threads < 132 * 1024 && k >= 8 * threads / beside && 2 * threads * bytes_each <= TABLE_BYTES)
+    while (threads < 1024 && blocks * threads < MULTIPROCESSORS * 1024 && k >= 8 * threads / beside && 2 * threads * bytes_each <= TABLE_BYTES)
         threads *= 2;
     return threads;
 }

@@ -7,7 +7,7 @@
 
 enum { SLICE = 128, MOST_SPANS = 2 }; /* see experts.h: elements of a slice; spans on their way */
 enum { MOST_ROWS = 4, MOST_EXPERTS = 256, MOST_TOP = 16, TILE_ROWS = 16, MOST_WARPS = 16 };
-enum { MULTIPROCESSORS = 132, MULTIPROCESSOR_REGISTERS = 65536 }; /* an H200's */
+enum { MULTIPROCESSOR_REGISTERS = 65536 }; /* an H200's */
 
 static bool few_rows(Lower *l, const View *x) { return lower_upper(l, x->dims[0]) <= MOST_ROWS; }
 

@@ -67,7 +67,7 @@ const char *product_type(DType t) { return t == DT_F32 ? "F32" : t == DT_F16 ? "
 
 int product_rows(int64_t rows) { return rows <= 1 ? 1 : rows <= 2 ? 2 : rows <= 4 ? 4 : 8; }
 
-enum { BUSY_WARPS = 1056 }; /* two for each scheduler of 132 multiprocessors */
+enum { BUSY_WARPS = 8 * MULTIPROCESSORS }; /* two for each scheduler */
 
 Tiles product_tiles(int64_t rows, int64_t columns, int64_t wide, int64_t chunks, int64_t batch)
 {
@@ -94,7 +94,7 @@ void product_launch(Kernel *k, Tiles t, int64_t rows, int64_t columns, int64_t b
 
 /* ---- many rows */
 
-enum { FEW_ROWS = 16, MULTIPROCESSORS = 132 };
+enum { FEW_ROWS = 16 };
 
 bool product_many_rows(Lower *l, const View *a, DType t, int64_t rows)
 {

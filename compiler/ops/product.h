@@ -5,6 +5,8 @@
 
 #include "compiler.h"
 
+enum { MULTIPROCESSORS = 132 }; /* that a cut of the work is made for: an H200's */
+
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* matmul.c: output 0 has the dims of the product of inputs A and B, transposed as the attributes say, and dtype T. */
