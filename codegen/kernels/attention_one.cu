@@ -34,6 +34,7 @@
 #define HEAD_STEP (D + 4)       /* from head to head of sums; behind them their highest score and the sum of shares, as if that were 1 */
 #define MERGED 8                /* parts that are fetched at once */
 #define QUADS (GROUP * D / 4)   /* of elements of the heads */
+#define TEAM (!TENSOR ? 1 : 4 * QUADS <= THREADS ? 4 : 2 * QUADS <= THREADS ? 2 : 1) /* threads that share a quad when warps meet, eight lanes apart */
 #if TENSOR
 #define POWER(v) gp_exp2(v)
 #else
@@ -120,7 +121,7 @@
             keep = POWER(high - best); \
             whole = FMAF(whole, keep, POWER(sink - best)); \
         } \
-        keep /= whole; \
+        keep = gp_ratiof(keep, whole); \
         UNROLL \
         for (int j = 0; j < 4; j++) sum[j] *= keep; \
         if (Y_RUNS) GP_PASTE(STQ_, ROW_TYPE)(Y, Y_AT(batch, own, 0, d), sum); \
@@ -129,8 +130,8 @@
             for (int j = 0; j < 4; j++) Y_ST(Y_AT(batch, own, 0, d + j), sum[j]); \
         } \
     } while (0)
-/* A thread's four elements of a head, and what parts they have: COUNT at most, of which LEFT are there, STEP floats apart, their sums and their
- * highest score with the sum of shares; all loads come first. */
+/* A thread's four elements of a head, and what parts they have: COUNT at most, of which LEFT are there, one at least, STEP floats apart, their sums
+ * and their highest score with the sum of shares; all loads come first. */
 #define ELEMENTS(quad) \
     const int m = (quad) / (D / 4), d = (quad) % (D / 4) * 4; \
     float high = -INF_F, whole = 0.0f, sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}
@@ -157,6 +158,19 @@
             whole = FMAF(keep, gp_float_of(stats[s][1]), whole); \
             UNROLL \
             for (int j = 0; j < 4; j++) sum[j] = FMAF(keep, gp_float_of(part[s][j]), sum[j]); \
+        } \
+    } while (0)
+/* What the threads of a team have, together; some may have nothing yet. */
+#define JOIN_TEAM \
+    do { \
+        UNROLL \
+        for (int other = 8; other < 8 * TEAM; other *= 2) { \
+            const float theirs = SHUFFLE_F(high, LANE ^ other), best = FMAXF(high, theirs), base = best == -INF_F ? 0.0f : best; \
+            const float mine = POWER(high - base), keep = POWER(theirs - base); \
+            high = best; \
+            whole = FMAF(whole, mine, keep * SHUFFLE_F(whole, LANE ^ other)); \
+            UNROLL \
+            for (int j = 0; j < 4; j++) sum[j] = FMAF(sum[j], mine, keep * SHUFFLE_F(sum[j], LANE ^ other)); \
         } \
     } while (0)
 #if EARLY
@@ -236,7 +250,7 @@ KERNEL(KERNEL_BLOCK)
     const int begin = 0;
 #endif
     const int slices = (last - begin + SLICE - 1) / SLICE, wanted = (last - begin + SHARE - 1) / SHARE;
-    const int active = MIN(wanted, CLUSTER > 1 && wanted <= ROUNDS * CLUSTER ? CLUSTER : SPLITS);
+    const int active = CLUSTER > 1 && wanted <= ROUNDS * CLUSTER ? MIN(slices, CLUSTER) : MIN(wanted, SPLITS);
     if (split >= active) return; /* those that have work wait: enough for the launch to end behind all before it */
     const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
@@ -325,12 +339,6 @@ KERNEL(KERNEL_BLOCK)
         }
     }
     SYNC();
-    if (stores && newest && TID < 2 * RUNS) {
-        const int run = TID % RUNS;
-        gp_u32 words[4];
-        LD_RUN(lines + RUN_AT(GROUP + TID / RUNS, run), words);
-        ST_RUN(TID < RUNS ? (void *)(K + K_AT(batch, head, past, run * 8)) : (void *)(V + V_AT(batch, head, past, run * 8)), words);
-    }
 
     /* ---- the keys */
     float *const meet = (float *)keys; /* where the warp's sums go when its slices are through */
@@ -489,6 +497,12 @@ KERNEL(KERNEL_BLOCK)
     }
 #endif
     SYNC();
+    if (stores && newest && TID >= THREADS - 2 * RUNS) { /* here, where few threads have work */
+        const int item = (THREADS - 1 - TID) / RUNS, run = TID % RUNS;
+        gp_u32 words[4];
+        LD_RUN(lines + RUN_AT(GROUP + item, run), words);
+        ST_RUN(item == 0 ? (void *)(K + K_AT(batch, head, past, run * 8)) : (void *)(V + V_AT(batch, head, past, run * 8)), words);
+    }
 
     /* ---- the warps meet, then the blocks of a cluster */
     const int clusters = (active + CLUSTER - 1) / CLUSTER, cluster = split / CLUSTER;
@@ -506,11 +520,15 @@ KERNEL(KERNEL_BLOCK)
     const int blocks = MIN(active - cluster * CLUSTER, CLUSTER), rank = split % CLUSTER, own = (QUADS + blocks - 1) / blocks;
     CLUSTER_WAIT(); /* all have begun */
 #endif
+    const int with_keys = MIN((slices - split + active - 1) / active, WARPS); /* warps; the first has */
     UNROLL_BY(1)
-    for (int quad = TID; quad < QUADS; quad += THREADS) {
+    for (int item = TID; item < QUADS * TEAM; item += THREADS) {
+        const int member = item / 8 % TEAM, quad = item / (8 * TEAM) * 8 + item % 8, left = (with_keys - member + TEAM - 1) / TEAM;
         ELEMENTS(quad);
-        const float *const from = (const float *)tiles + m * HEAD_STEP;
-        ADD_PARTS(LD_RUN, WARPS, from + d, from + D, SLOT, WARPS); /* the first has keys: HIGH is finite */
+        const float *const from = (const float *)tiles + m * HEAD_STEP + member * SLOT;
+        if (left > 0) ADD_PARTS(LD_RUN, (WARPS + TEAM - 1) / TEAM, from + d, from + D, TEAM * SLOT, left);
+        JOIN_TEAM;
+        if (member) continue;
 #if CLUSTER > 1
         if (blocks > 1) {
             float *const to = met + (rank * own + quad % own) * 8;
@@ -533,7 +551,8 @@ KERNEL(KERNEL_BLOCK)
             ELEMENTS(quad);
             const float *const from = met + (quad - rank * own) * 8;
             UNROLL_BY(1)
-            for (int b = 0; b < blocks; b += MERGED) ADD_PARTS(LD_RUN, MERGED, from + b * own * 8, from + b * own * 8 + 4, own * 8, blocks - b);
+            for (int b = 0; b < blocks; b += MERGED)
+                ADD_PARTS(LD_RUN, MIN(CLUSTER, MERGED), from + b * own * 8, from + b * own * 8 + 4, own * 8, blocks - b);
             if (clusters == 1) FINISH;
             else LEAVE_PART;
         }

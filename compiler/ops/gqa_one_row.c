@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* SLICE: keys that a warp has at once. A block's slices take up to ROOM bytes, which leaves some for the blocks of the kernels before and behind;
+/* SLICE: keys that a warp has at once, as a rule. A block's slices take up to ROOM bytes, which leaves some for the blocks of the kernels before and behind;
  * with ROOM_ANYWHERE no block takes more than 48 KB. A merge reads up to PARTS_BYTES. */
 enum { MAX_GROUP = 8, SLICE = 16, ROOM = 64 * 1024, ROOM_ANYWHERE = 24 * 1024, PARTS_BYTES = 256 * 1024, ROUNDS = 2, CLUSTER_HEADS = 2, CLUSTER_KEYS = 512 };
 
@@ -188,23 +188,24 @@ static void one_row_turn(Lower *l, Kernel *k, const Node *n, bool early)
 }
 
 /* WARPS have keys; CREW, in all, the new row and the sums. CLUSTER blocks meet directly, and have all keys while they get through them in ROUNDS. */
-typedef struct OneRowCut { int64_t warps, crew, share, splits, cluster, rounds, shared; } OneRowCut;
+typedef struct OneRowCut { int64_t slice, warps, crew, share, splits, cluster, rounds, shared; } OneRowCut;
 
 /* How many keys of a head a block has at once, SHARE, which it reads while the kernels before it run; for more of them it pays to have another
  * block, as long as all HEADS of them fit on the device at twice. Blocks of a cluster must all be put in place at once, which pays where few heads
  * leave room for it: as many as have CLUSTER_KEYS at once. (Measured: tests/bench/RESULTS.md.) */
 static OneRowCut one_row_cut(Lower *l, int64_t head, int64_t group, int64_t heads, int64_t keys)
 {
-    static const int64_t rooms[] = {64, 32, 16}, mosts[] = {64, 32, 16, 8}, clusters[] = {1, 4, 8, 16}, rounds[] = {1, 2, 4};
+    static const int64_t rooms[] = {64, 32, 16}, mosts[] = {64, 32, 16, 8}, clusters[] = {1, 4, 8, 16}, rounds[] = {1, 2, 4}, slices[] = {16, 32};
     Compilation *c = l->c;
     const char *shape = arena_text(&c->arena, "heads=%lldx%lld,d=%lld", (long long)heads, (long long)group, (long long)head);
-    const int64_t slot = 4 * SLICE * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
+    const int64_t keys_at_once = tuning_choice(l, arena_text(&c->arena, "attention_slice/%s", shape), slices, (int)COUNT_OF(slices), SLICE);
+    const int64_t slot = 4 * keys_at_once * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
     int64_t room = ROOM_ANYWHERE;
     if (limit >= ROOM + 16 * 1024) room = 1024 * tuning_choice(l, arena_text(&c->arena, "attention_room/%s", shape), rooms, (int)COUNT_OF(rooms), ROOM / 1024);
-    OneRowCut cut = {.warps = room / slot < 16 ? room / slot : 16, .splits = 1, .cluster = 1};
+    OneRowCut cut = {.slice = keys_at_once, .warps = room / slot < 16 ? room / slot : 16, .splits = 1, .cluster = 1};
     cut.crew = group + 2 > 8 ? group + 2 : 8; /* a warp for each head of the new row */
     if (cut.crew < cut.warps) cut.crew = cut.warps;
-    cut.share = cut.warps * SLICE;
+    cut.share = cut.warps * cut.slice;
     cut.shared = cut.warps * slot;
     const int64_t most = tuning_choice(l, arena_text(&c->arena, "attention_most/%s", shape), mosts, (int)COUNT_OF(mosts), 64);
     while (cut.splits < most && 2 * cut.splits * heads <= 264 && cut.splits * cut.share < keys && 2 * cut.splits * group * head * 4 <= PARTS_BYTES) cut.splits *= 2;
@@ -245,7 +246,7 @@ void gqa_one_row(Lower *l, const Node *n, const Sizes *z, const Parts *p, const 
     kernel_int(k, "D", p->head);
     kernel_int(k, "GROUP", group);
     kernel_int(k, "ALIKE", keys->present.store == p->q.store);
-    kernel_int(k, "SLICE", SLICE);
+    kernel_int(k, "SLICE", cut.slice);
     kernel_int(k, "WARPS", cut.warps);
     kernel_int(k, "SPLITS", cut.splits);
     kernel_int(k, "SHARE", cut.share);
