@@ -371,6 +371,8 @@ typedef struct StateUpdate {
 } StateUpdate;
 bool state_update(Compilation *c, const StatePair *p, StateUpdate *u); /* false: no node writes it in place */
 int state_written_by(Compilation *c, const Node *n, int input, int output); /* the pair that this is the update of; -1 none */
+/* Whether INPUT is a state as the step found it, which N alone writes during the step, in place, as OUTPUT: so it may be read as early as constants. */
+bool state_only_of(Compilation *c, const Node *n, int input, int output);
 int64_t state_rows(Compilation *c); /* rows of static caches; 0 when there are none */
 
 /* ---- signatures: boxes of symbol space, each lowered apart. */

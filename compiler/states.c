@@ -65,6 +65,12 @@ int state_written_by(Compilation *c, const Node *n, int input, int output)
     return -1;
 }
 
+bool state_only_of(Compilation *c, const Node *n, int input, int output)
+{
+    const Value *past = node_input(c, n, input), *present = node_output(c, n, output);
+    return past && past->is_input && past->state && present->state == past->state && c->pairs[past->state - 1].update != 2;
+}
+
 int64_t state_rows(Compilation *c)
 {
     int64_t least = 0;

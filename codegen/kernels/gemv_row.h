@@ -11,10 +11,11 @@
         for (int pair = 0; pair < 4; pair++) GP_PASTE(GP_PAIR_, type)((words)[pair], (out) + 2 * pair); \
     } while (0)
 /* Runs of 16 bytes that a vector of the row is read from: of X and SKIP, then of what elementwise nodes read. */
+#define HAS_X (NORM || !ELEMENTS)
 #if NORM == 1
 #define OWN_RUNS (1 + HAS_SKIP)
 #else
-#define OWN_RUNS (NORM / 2)
+#define OWN_RUNS HAS_X
 #endif
 #if ELEMENTS
 #define READS (OWN_RUNS + HELD_RUNS)
@@ -46,9 +47,7 @@
 #else
     SHARED(gp_u32, line, PADDED / 2);
 #endif
-#if NORM || ELEMENTS
     gp_u32 read[EACH][READS + 1][4]; /* all of it in one round trip */
-    float x[EACH][8];
     UNROLL
     for (int e = 0; e < EACH; e++) {
         const int v = VECTOR(e);
@@ -58,7 +57,7 @@
             for (int j = 0; j < 4; j++) read[e][i][j] = 0u;
         }
         if (!ALL_VECTORS && v >= VECTORS) continue;
-#if NORM
+#if HAS_X
         LD_RUN(X + X_OFF + (idx)v * 8, read[e][0]);
 #endif
 #if NORM == 1 && HAS_SKIP
@@ -70,6 +69,11 @@
         HELD_READ
 #endif
     }
+#if TENSOR
+    ASK(BEFORE, DEPTH);
+#endif
+#if NORM || ELEMENTS
+    float x[EACH][8];
 #endif
 #if NORM
     float square = 0.0f;
@@ -155,9 +159,7 @@
         if (v < VECTORS && MINE && BID_X == 0) PUT_RUN(ROW, v, y[e]);
 #endif
 #else
-        UNROLL
-        for (int j = 0; j < 8; j++) y[e][j] = 0.0f;
-        if (ALL_VECTORS || v < VECTORS) GP_PASTE(LDV_, TYPE)(X, X_OFF + (idx)v * 8, y[e]);
+        EIGHT(TYPE, read[e][0], y[e]);
 #endif
 #if SIDE
         UNROLL

@@ -10,7 +10,8 @@
  * be CNEW: the last of them to have read it, as TICKETS tells, writes the new one of the query and key. Its own columns of
  * the value nobody else reads. All is rounded, and folded in the order, as by causal_conv, reduce and standardise.
  *
- * EARLY: the state is in NEW, for the whole grid. */
+ * EARLY: the states are in NEW and CNEW, which nothing else writes in a step, and the filter is constant: they are read before the kernel waits for
+ * those before it. */
 #if HAS_OLD == 2
 #define LS_OLD NEW
 #define LS_OLD_AT NEW_AT
@@ -96,6 +97,37 @@
         } \
     } while (0)
 #endif
+/* The thread's part of the states, and the filter; without branches, so that all is on its way at once. */
+#define READ_STATE \
+    do { \
+        UNROLL \
+        EACH_ROW(p, i) { \
+            UNROLL \
+            EACH_COLUMN(e) state[p][e] = 0.0f; \
+            if (HAS_OLD && ROW_EXISTS(i)) LS_TAKE(i, state[p]); \
+        } \
+        READ_FILTER; \
+    } while (0)
+#if HAS_OLD
+#define LS_TAKE(i, to) GP_PASTE(LDV_, TYPE)(LS_OLD, LS_OLD_AT(batch, head, i, at), to)
+#else
+#define LS_TAKE(i, to) ((void)0)
+#endif
+#if FILTER
+#define READ_FILTER \
+    UNROLL \
+    EACH_MINE(j, inner) { \
+        const int mine = channel + (inner < mine_end ? inner : 0); \
+        value[j] = (float)LS_BIAS(mine); \
+        UNROLL \
+        for (int tap = 0; tap < TAPS; tap++) { \
+            taps[j][tap] = (float)CW_LD(CW_AT(mine, 0, tap)); \
+            if (tap < BEFORE) before[j][tap] = (float)LS_BEFORE(mine, tap); \
+        } \
+    }
+#else
+#define READ_FILTER
+#endif
 KERNEL(KERNEL_BLOCK)
 {
     const idx batch = BID_Z, head = BID_Y, k_head = head / (KV_HEADS / K_HEADS), q_head = head * Q_HEADS / KV_HEADS;
@@ -105,20 +137,12 @@ KERNEL(KERNEL_BLOCK)
     const int mine_end = MINE_END;
     const int channel = (int)(WARP == 0 ? FIRST_Q + q_head * HEAD : WARP == 1 ? FIRST_K + k_head * HEAD : FIRST_V + head * VHEAD + BID_X * COLUMNS);
 #endif
-#if EARLY
-    /* What no kernel of this step makes comes into the cache while those before this one still run. */
-    UNROLL
-    EACH_ROW(p, i) if (ROW_EXISTS(i)) PREFETCH(NEW + NEW_AT(batch, head, i, at));
+    float state[HELD][WIDTH];
 #if FILTER
-    UNROLL
-    EACH_MINE(j, inner) {
-        const int mine = channel + (inner < mine_end ? inner : 0);
-        PREFETCH(CW + CW_AT(mine, 0, 0));
-#if CHAS_OLD == 2
-        PREFETCH(CNEW + CNEW_AT(batch, mine, 0));
+    float taps[MINE][TAPS], before[MINE][TAPS], value[MINE]; /* before: the state's positions, and the token */
 #endif
-    }
-#endif
+#if EARLY
+    READ_STATE;
 #endif
     EXTENTS
     SHARED(float, seen, KERNEL_BLOCK / 32 * ACROSS * WIDTH);
@@ -128,15 +152,10 @@ KERNEL(KERNEL_BLOCK)
     SHARED(int, order, 1);
 #endif
     if (batch >= BATCH) return; /* whole blocks */
-    float state[HELD][WIDTH], key[HELD], query[HELD], change[WIDTH], part[WIDTH];
-    UNROLL
-    EACH_ROW(p, i) {
-#if HAS_OLD
-        if (ROW_EXISTS(i)) GP_PASTE(LDV_, TYPE)(LS_OLD, LS_OLD_AT(batch, head, i, at), state[p]);
-        else
+    float key[HELD], query[HELD], change[WIDTH], part[WIDTH];
+#if !EARLY
+    READ_STATE;
 #endif
-        { UNROLL EACH_COLUMN(e) state[p][e] = 0.0f; }
-    }
 #if GATED == 1
     const float decay[1] = {(float)G_LD(G_AT(batch, 0, head))};
 #elif GATED == 2
@@ -148,17 +167,8 @@ KERNEL(KERNEL_BLOCK)
     const float rate = (float)B_LD(B_AT(batch, 0, DELTA == 2 ? head : 0));
 #endif
 #if FILTER
-    float taps[MINE][TAPS], before[MINE][TAPS], value[MINE]; /* before: the state's positions, and the token */
     UNROLL
-    EACH_MINE(j, inner) {
-        const int mine = channel + (inner < mine_end ? inner : 0); /* without branches, so that all is on its way at once */
-        value[j] = (float)LS_BIAS(mine);
-        UNROLL
-        for (int tap = 0; tap < TAPS; tap++) {
-            taps[j][tap] = (float)CW_LD(CW_AT(mine, 0, tap));
-            before[j][tap] = tap < BEFORE ? (float)LS_BEFORE(mine, tap) : (float)CX_LD(CX_AT(batch, mine, 0));
-        }
-    }
+    EACH_MINE(j, inner) before[j][BEFORE] = (float)CX_LD(CX_AT(batch, channel + (inner < mine_end ? inner : 0), 0));
     UNROLL
     EACH_MINE(j, inner) {
         UNROLL

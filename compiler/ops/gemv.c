@@ -399,6 +399,17 @@ static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
     return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(g, units, slices);
 }
 
+/* Places of the ring that are asked for before the wait. */
+static int64_t choose_before(const Gemv *g, int64_t units, const Cut *cut)
+{
+    static const int64_t candidates[] = {0, 1, 2, 3}; /* 0: all */
+    const RowMatrix *m = g->main;
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_before/units=%lldx%dx%d,k=%lld,bits=%d", (long long)units, g->parts, g->tile_rows,
+                                 (long long)m->k, m->bits);
+    const int64_t before = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
+    return before && before < cut->depth ? before : cut->depth;
+}
+
 /* Bytes of scales that a lane copies of a slice. */
 static int scale_bytes(const Gemv *g) { return 2 * g->tile_rows * span_of(g) / g->main->group >= 256 ? 8 : 4; }
 
@@ -523,6 +534,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "KS", cut.warps);
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
+    kernel_int(k, "BEFORE", choose_before(g, units, &cut));
     kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
     kernel_int(k, "KEPT", cut.kept);
     set_ahead(g, k, cut.grid);

@@ -144,11 +144,7 @@ static bool one_row_early(Lower *l, const Node *n, const Attend *a)
     Compilation *c = l->c;
     if (!a->known || l->guarded || n->loop) return false;
     if (!dim_is_const(c, a->known, NULL) && !dim_is_const(c, dim_sub(c, a->known, lower_dim(l, dim_symbol(c, c->position))), NULL)) return false;
-    for (int i = 0; i < 2; i++) {
-        const Value *past = node_input(c, n, i ? GQ_PAST_VALUE : GQ_PAST_KEY), *present = node_output(c, n, 1 + i);
-        if (!past || !past->is_input || !past->state || present->state != past->state || c->pairs[past->state - 1].update == 2) return false;
-    }
-    return true;
+    return state_only_of(c, n, GQ_PAST_KEY, 1) && state_only_of(c, n, GQ_PAST_VALUE, 2);
 }
 
 /* The row of a table of angles for each sequence: [B, 1, HALF] as [B, HALF]. */

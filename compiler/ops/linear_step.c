@@ -151,13 +151,25 @@ static void filter_operands(Lower *l, Kernel *k, const Filter *f, const Linear *
     for (int i = 0; i < f->count; i++) l->fates[f->members[i]] = (NodeFate){REAL_FUSED, l->launch_count, NULL};
 }
 
+/* Whether the kernel may read the states, and those of the convolution CONV with its filter, before it waits for those before it. */
+static bool reads_early(Lower *l, const Node *n, const Linear *z, const Node *conv)
+{
+    Compilation *c = l->c;
+    View whole;
+    if (l->guarded || n->loop || !dim_is_const(c, lower_dim(l, z->batch), NULL)) return false;
+    if (!recurrent_has(n, 1) || !lower_inplace(l, n, LA_PAST, 1, &whole) || !state_only_of(c, n, LA_PAST, 1)) return false;
+    if (!conv) return true;
+    const Value *bias = node_input(c, conv, CC_BIAS);
+    if (!node_input(c, conv, CC_WEIGHT)->is_constant || (bias && !bias->is_constant)) return false;
+    return recurrent_has(conv, 1) && lower_inplace(l, conv, CC_PAST, 1, &whole) && state_only_of(c, conv, CC_PAST, 1);
+}
+
 bool linear_step(Lower *l, const Node *n, const Linear *z, int64_t key, int64_t value)
 {
     Compilation *c = l->c;
     const int vector = step_vector(l, n, z, key, value);
     const Dim state[4] = {z->batch, dim_const(c, z->kv_heads), z->key, z->value};
     Filter f;
-    View whole;
     if (vector == 1) return false;
     const bool filter = filter_find(c, (uint32_t)(n - c->graph.nodes), &f) && l->made_by[f.conv] < 0;
     Kernel *k = kernel_begin(l, n, "linear_step");
@@ -171,8 +183,7 @@ bool linear_step(Lower *l, const Node *n, const Linear *z, int64_t key, int64_t 
     linear_operands(l, k, n, z, key, value);
     const View made = state_operands(l, k, n, "", LA_PAST, 1, node_input(c, n, LA_PAST)->dtype, 4, state);
     kernel_int(k, "FILTER", filter);
-    const bool there = !filter || node_input(c, &c->graph.nodes[f.conv], CC_WEIGHT)->is_constant;
-    kernel_int(k, "EARLY", there && recurrent_has(n, 1) && lower_inplace(l, n, LA_PAST, 1, &whole) && dim_is_const(c, lower_dim(l, z->batch), NULL));
+    kernel_int(k, "EARLY", reads_early(l, n, z, filter ? &c->graph.nodes[f.conv] : NULL));
     kernel_int(k, "ACROSS", COLUMNS / vector);
     kernel_int(k, "WIDTH", vector);
     kernel_text(k, "TYPE", dtype_token(made.store));
