@@ -466,6 +466,7 @@ void kernel_bytes(Kernel *k, int64_t fixed, int64_t per_row); /* traffic, when n
 void kernel_label(Kernel *k, const char *label);              /* default: the node's name */
 void kernel_condition(Kernel *k, int block);                  /* the launch gets the handle of that block's condition, gp_condition */
 void kernel_early(Kernel *k);                                /* kernels after it may be put in place before it waits for those before it */
+void kernel_late(Kernel *k);                                 /* only when it has waited: they may read then what it may */
 void kernel_shared(Kernel *k, int64_t bytes);                /* of SHARED_MORE; codegen_shared_limit bounds it */
 void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, int block);
 /* Grid for n elements at `block` threads with grid-stride loops: at most 4 blocks for each of 132 SMs. */

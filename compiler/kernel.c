@@ -17,7 +17,8 @@ struct Kernel {
     Operand operands[MAX_OPERANDS];
     const char *label;
     int64_t bytes_fixed, bytes_row, shared;
-    bool bytes_given, early;
+    bool bytes_given;
+    const char *wait; /* a macro of the prelude */
     int condition; /* block whose condition it sets; -1 none */
 };
 
@@ -169,7 +170,8 @@ void kernel_label(Kernel *k, const char *label) { k->label = label; }
 
 void kernel_shared(Kernel *k, int64_t bytes) { k->shared = bytes; }
 
-void kernel_early(Kernel *k) { k->early = true; }
+void kernel_early(Kernel *k) { k->wait = "GP_WAIT_EARLY"; }
+void kernel_late(Kernel *k) { k->wait = "GP_WAIT_LATE"; }
 
 void kernel_condition(Kernel *k, int block) { k->condition = block; }
 
@@ -293,7 +295,7 @@ static void parameters(Kernel *k, uint64_t slots)
     text_add(&k->macros, "#define LOAD_WORDS ");
     for (int s = 0; s < 64; s++)
         if (slots >> s & 1) text_add(&k->macros, "const idx e%d = E[%d]; ", s, s);
-    text_add(&k->macros, "\n#define EXTENTS %s LOAD_WORDS ", k->early ? "GP_WAIT_EARLY" : "GP_WAIT");
+    text_add(&k->macros, "\n#define EXTENTS %s LOAD_WORDS ", k->wait ? k->wait : "GP_WAIT");
     if (k->l->guarded) text_add(&k->macros, "if (gp_iteration >= GP_TRIP) return;");
     text_add(&k->macros, "\n");
 }

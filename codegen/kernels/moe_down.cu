@@ -1,7 +1,8 @@
 /* moe_down: Y[row, n] = sum over slots of SHARE[row, slot] * (row n of expert CHOSEN[row, slot] . A[row, slot] + its bias), and what the
  * epilogue makes of it: the second product of a mixture of experts. A block makes R columns n of a row. Its warps take SLOTS slots side by
  * side, PARTS warps each, so that the experts are read at once, and the slots' sums meet in their order. Grid: columns / R, rows.
- * Names as in moe_up. TILED: on tensor cores, R 16 * TILES, all slots at once, a slot's warps share k (experts.h: SPLIT); otherwise they share the
+ * Names as in moe_up. CHOOSES (with TILED): each block chooses the experts itself, of logits that were there before moe_up had waited, and asks for its weights
+ * while moe_up runs: that one lets blocks of this kernel be put in place no sooner (kernel_late). TILED: on tensor cores, R 16 * TILES, all slots at once, a slot's warps share k (experts.h: SPLIT); otherwise they share the
  * columns. */
 #define SLOTS (KERNEL_BLOCK / 32 / PARTS)
 #define TILE_STEP 16
@@ -25,14 +26,29 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         ROWS_2(place, 1, ROW_OF(n0 + place * 16 + g + 8, OUTPUTS_2));
     }
     EXPERT_BEGIN;
+#if CHOOSES
+    SHARED(int, chosen, TOP);
+    if (WARP == 0) {
+        gp_u32 logits[EXPERT_KEYS];
+        LOGITS_TAKE(row, LOGITS_AT(row, LANE * EXPERT_KEYS), logits);
+        CHOOSE(logits, TOP, chosen);
+    }
+    SYNC();
+    const int expert = chosen[slot];
+    EXPERT_FIRST(expert, OUTPUTS_2);
+#endif
 #endif
     EXTENTS
     if (row >= ROWS) return;
     const idx n = MIN(n0 + (int)((gp_u32)TID % R), (int)(Y_D1) - 1);
 #if TENSOR && TILED
+#if !CHOOSES
     const int expert = (int)CHOSEN_LD(chosen_at);
+#endif
     const float share = (float)SHARE_LD(share_at);
+#if !CHOOSES
     EXPERT_FIRST(expert, OUTPUTS_2);
+#endif
     /* What is needed at the end, while the weights are under way. */
     float bias = 0.0f, v;
     UNROLL

@@ -59,7 +59,7 @@ FN void gp_cluster_put4(float *p, int rank, const float *v)
 #define SYNC() __syncthreads()
 /* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: after that, or (GP_WAIT_EARLY, and all kernels
  * of a plan for which codegen sets STARTS_EARLY) before. Until it has waited,
- * a kernel touches nothing but constants, and what only the end of a step writes; all blocks that do more than find that they have no work wait,
+ * a kernel touches nothing but constants, and what only the end of a step writes, or, behind a kernel with GP_WAIT_LATE, what that one read; all blocks that do more than find that they have no work wait,
  * and one at least in each kernel, so that a kernel's end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
 #if __CUDA_ARCH__ < 900
 #define GP_WAIT_EARLY
@@ -69,7 +69,12 @@ FN void gp_cluster_put4(float *p, int rank, const float *v)
 #if __CUDA_ARCH__ < 900 || STARTS_EARLY
 #define GP_WAIT GP_WAIT_EARLY
 #else
-#define GP_WAIT asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#define GP_WAIT GP_WAIT_LATE
+#endif
+#if __CUDA_ARCH__ < 900
+#define GP_WAIT_LATE
+#else
+#define GP_WAIT_LATE asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 #endif
 /* Sets the condition of a graph's conditional node: its kernel is linked with the device runtime. */
 #define CONDITION_SET(handle, value) cudaGraphSetConditional((handle), (value))
@@ -232,6 +237,7 @@ FN float gp_inverse_root(float v)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
 #define GP_WAIT
 #define GP_WAIT_EARLY
+#define GP_WAIT_LATE
 #define PREFETCH(pointer) ((void)0)
 #define PREFETCH_RUN(pointer, bytes) ((void)(pointer))
 #define CONDITION_SET(handle, value) (*(gp_u32 *)(handle) = (gp_u32)(value))

@@ -224,25 +224,30 @@ static View as_rows(Lower *l, const Node *n, const View *v)
     return flat;
 }
 
+void moe_logits(Lower *l, Kernel *k, const Moe *z, const View *router)
+{
+    const int vector = view_vector(l, router);
+    const int64_t each = z->experts / 32; /* logits of a lane */
+    kernel_in(k, "LOGITS", *router);
+    kernel_int(k, "EXPERTS", z->experts);
+    kernel_int(k, "LOGITS_16", router->store != DT_F32);
+    kernel_int(k, "LOGITS_V", vector > 1 && z->experts % 32 == 0 && each % vector == 0 ? vector : 1);
+}
+
 void moe_routing(Lower *l, Kernel *k, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share)
 {
     const bool given = z->router_weights >= 0;
-    kernel_in(k, "LOGITS", *router);
+    moe_logits(l, k, z, router);
     if (given) {
         const View own = lower_input(l, n, z->router_weights);
         kernel_in(k, "W", as_rows(l, n, &own));
     }
     kernel_out(k, "CHOSEN", *chosen);
     kernel_out(k, "SHARE", *share);
-    kernel_int(k, "EXPERTS", z->experts);
     kernel_int(k, "TOP", z->top);
     kernel_int(k, "GIVEN", given);
     kernel_text(k, "GIVEN_LD(row, e)", given ? "((float)W_LD(W_AT(row, e)))" : "0.0f");
     kernel_int(k, "NORMALISE", attr_int(n, "normalize_routing_weights") != 0);
-    const int vector = view_vector(l, router);
-    const int64_t each = z->experts / 32; /* logits of a lane */
-    kernel_int(k, "LOGITS_16", router->store != DT_F32);
-    kernel_int(k, "LOGITS_V", vector > 1 && z->experts % 32 == 0 && each % vector == 0 ? vector : 1);
 }
 
 static void route(Lower *l, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share)
@@ -283,7 +288,7 @@ static void moe_lower(Lower *l, Node *n)
     if (moe_rows(l, n, &z, &x, &y, &chosen, &share)) return;
     const View inner = lower_temporary(l, "inner", DT_F32, 3, wide);
     moe_up(l, n, &z, &x, &router, &chosen, &share, &inner);
-    moe_down(l, n, &z, &inner, &chosen, &share, &y);
+    moe_down(l, n, &z, &inner, &router, &chosen, &share, &y);
 }
 
 #define MOE_ATTRS \

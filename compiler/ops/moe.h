@@ -26,12 +26,13 @@ int64_t moe_zero_bytes(const Matrix *m);
 /* Sets PAIR INNER and what gp_expert takes. */
 void moe_activation(Kernel *k, const Node *n, const Moe *z);
 /* What routing takes (codegen/kernels/experts.h): from the logits ROUTER [rows, experts] to CHOSEN and SHARE [rows, top]. */
+void moe_logits(Lower *l, Kernel *k, const Moe *z, const View *router); /* what choosing the experts takes */
 void moe_routing(Lower *l, Kernel *k, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share);
 
 /* moe_few.c: whether moe_up chooses the experts itself; otherwise it expects CHOSEN and SHARE to be written. */
 bool moe_routes(Lower *l, const Moe *z, const View *x);
 void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *router, const View *chosen, const View *share, const View *inner);
-void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *chosen, const View *share, const View *y);
+void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *router, const View *chosen, const View *share, const View *y);
 
 /* moe_rows.c: many rows X [rows, hidden] to Y, by products on tensor cores; expects CHOSEN and SHARE [rows, top] to be written.
  * False, and nothing is launched: not for these operands. */

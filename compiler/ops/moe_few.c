@@ -241,6 +241,7 @@ void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *ro
     if (z->third) matrix_operands(l, k, n, &z->gate3, "3", chunk);
     kernel_out(k, "Y", *inner);
     moe_activation(k, n, z);
+    if (routes) kernel_late(k); /* so that what chooses behind it finds the logits there */
     kernel_int(k, "TILED", tiled);
     kernel_int(k, "EACH", cut.each);
     kernel_int(k, "BLOCKS", blocks);
@@ -263,7 +264,17 @@ static Cut cut_down(Lower *l, const Moe *z, bool tiled, int64_t rows)
     return cut_tiles(l, "moe_down_tiles", z, &z->down, true, 2, z->hidden, TILE_ROWS, z->top, parts, rows);
 }
 
-void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *chosen, const View *share, const View *y)
+/* Whether the second launch chooses for itself, so that its weights are on their way while the first one runs; both then are on tensor cores. */
+static bool down_chooses(Lower *l, const Node *n, const Moe *z, const View *inner)
+{
+    static const int64_t candidates[] = {0, 1};
+    Compilation *c = lower_compilation(l);
+    const char *key = arena_text(&c->arena, "moe_down_chooses/top=%lld,n=%lld,k=%lld", (long long)z->top, (long long)z->hidden, (long long)z->inner);
+    return !l->guarded && moe_routes(l, z, inner) && down_tiled(l, n, z, inner) && dim_is_const(c, inner->dims[0], NULL) &&
+           tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), 1) != 0;
+}
+
+void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *router, const View *chosen, const View *share, const View *y)
 {
     Compilation *c = lower_compilation(l);
     const int64_t upper = lower_upper(l, chosen->dims[0]), rows = upper < 1 ? 1 : upper, chunk = chunk_of(c, n, &z->down);
@@ -278,6 +289,9 @@ void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const Vi
     kernel_in(k, "SHARE", *share);
     kernel_out(k, "Y", *y);
     kernel_epilogue_apart(k, n, "v");
+    const bool chooses = down_chooses(l, n, z, inner);
+    kernel_int(k, "CHOOSES", chooses);
+    if (chooses) moe_logits(l, k, z, router);
     kernel_int(k, "TILED", tiled);
     kernel_int(k, "R", cut.each);
     kernel_int(k, "PARTS", cut.sharers);
