@@ -250,18 +250,24 @@ KERNEL(KERNEL_BLOCK)
     const int begin = 0;
 #endif
     const int slices = (last - begin + SLICE - 1) / SLICE, wanted = (last - begin + SHARE - 1) / SHARE;
-    const int active = CLUSTER > 1 && wanted <= ROUNDS * CLUSTER ? MIN(slices, CLUSTER) : MIN(wanted, SPLITS);
+    /* Of a cluster all blocks take part, though some have no keys, when those are few. */
+    const int active = MIN(CLUSTER == 1 ? wanted : wanted <= ROUNDS * CLUSTER ? CLUSTER : (wanted + CLUSTER - 1) / CLUSTER * CLUSTER, SPLITS);
     if (split >= active) return; /* those that have work wait: enough for the launch to end behind all before it */
     const K_T *const old_keys = K + K_AT(batch, head, begin, 0);
     const V_T *const old_values = V + V_AT(batch, head, begin, 0);
     gp_u32 *const keys = tiles + WARP * SLOT, *const values = keys + SLOT / 2;
     const int first = WARP < WARPS ? split + active * WARP : slices, pace = active * WARPS; /* the warp's slices */
     int newest = (slices - 1) % active == split; /* the block has the new row's */
+    int with_keys = MIN((slices - split + active - 1) / active, WARPS); /* warps */
     READY4(newest);
+    READY4(with_keys);
     LOAD_SLICE(K, keys, old_keys, first);
     LOAD_SLICE(V, values, old_values, first);
 #if HALF && TURN_EARLY
     LOAD_TURN
+#endif
+#if CLUSTER > 1
+    CLUSTER_WAIT(); /* all have begun */
 #endif
     LATE_WAIT
 #if EARLY
@@ -505,7 +511,7 @@ KERNEL(KERNEL_BLOCK)
     }
 
     /* ---- the warps meet, then the blocks of a cluster */
-    const int clusters = (active + CLUSTER - 1) / CLUSTER, cluster = split / CLUSTER;
+    const int clusters = active / CLUSTER, cluster = split / CLUSTER;
     float *const parts = PART + PART_AT(batch, head, 0, 0, 0);
 #define LEAVE_PART \
     do { \
@@ -516,11 +522,10 @@ KERNEL(KERNEL_BLOCK)
         } \
     } while (0)
 #if CLUSTER > 1
-    SHARED(float, met, (QUADS + CLUSTER) * 8); /* of each quad of the block's own, by block: sums, their highest score, the sum of shares */
-    const int blocks = MIN(active - cluster * CLUSTER, CLUSTER), rank = split % CLUSTER, own = (QUADS + blocks - 1) / blocks;
-    CLUSTER_WAIT(); /* all have begun */
+#define OWN ((QUADS + CLUSTER - 1) / CLUSTER) /* quads that a block of the cluster merges */
+    SHARED(float, met, OWN * CLUSTER * 8);    /* of each, by block: sums, their highest score, the sum of shares */
+    const int rank = split % CLUSTER;
 #endif
-    const int with_keys = MIN((slices - split + active - 1) / active, WARPS); /* warps; the first has */
     UNROLL_BY(1)
     for (int item = TID; item < QUADS * TEAM; item += THREADS) {
         const int member = item / 8 % TEAM, quad = item / (8 * TEAM) * 8 + item % 8, left = (with_keys - member + TEAM - 1) / TEAM;
@@ -530,35 +535,25 @@ KERNEL(KERNEL_BLOCK)
         JOIN_TEAM;
         if (member) continue;
 #if CLUSTER > 1
-        if (blocks > 1) {
-            float *const to = met + (rank * own + quad % own) * 8;
-            const float stats[4] = {high, whole, 0.0f, 0.0f};
-            CLUSTER_PUT4(to, quad / own, sum);
-            CLUSTER_PUT4(to + 4, quad / own, stats);
-            continue;
-        }
+        float *const to = met + (rank * OWN + quad % OWN) * 8;
+        const float stats[4] = {high, whole, 0.0f, 0.0f};
+        CLUSTER_PUT4(to, quad / OWN, sum);
+        CLUSTER_PUT4(to + 4, quad / OWN, stats);
+    }
+    CLUSTER_ARRIVE();
+    CLUSTER_WAIT();
+    UNROLL_BY(1)
+    for (int quad = rank * OWN + TID; quad < MIN((rank + 1) * OWN, QUADS); quad += THREADS) {
+        ELEMENTS(quad);
+        const float *const from = met + (quad - rank * OWN) * 8;
+        UNROLL_BY(1)
+        for (int b = 0; b < CLUSTER; b += MERGED)
+            ADD_PARTS(LD_RUN, MIN(CLUSTER, MERGED), from + b * OWN * 8, from + b * OWN * 8 + 4, OWN * 8, CLUSTER - b);
 #endif
-        if (active == 1) FINISH;
+        if (clusters == 1) FINISH;
         else LEAVE_PART;
     }
-    if (active == 1) return;
-#if CLUSTER > 1
-    if (blocks > 1) {
-        CLUSTER_ARRIVE();
-        CLUSTER_WAIT();
-        UNROLL_BY(1)
-        for (int quad = rank * own + TID; quad < MIN((rank + 1) * own, QUADS); quad += THREADS) {
-            ELEMENTS(quad);
-            const float *const from = met + (quad - rank * own) * 8;
-            UNROLL_BY(1)
-            for (int b = 0; b < blocks; b += MERGED)
-                ADD_PARTS(LD_RUN, MIN(CLUSTER, MERGED), from + b * own * 8, from + b * own * 8 + 4, own * 8, blocks - b);
-            if (clusters == 1) FINISH;
-            else LEAVE_PART;
-        }
-    }
     if (clusters == 1) return;
-#endif
 
     /* ---- the last block of a head merges */
     SYNC();
