@@ -232,8 +232,46 @@ def sides(dtype):
     yield g.output(product(g, "nbits32", "x", 512, 6400), gated(g, "plain", 512, 20))
 
 
+def added(g, kind, x, k, n):
+    return g.node("Add", [product(g, kind, x, k, n), g.weight((n,))])
+
+
+def constants(dtype):
+    """What an epilogue reads of constants, before the kernel waits where a thread makes one row: of one unit a block, of several (a tuning file), of more
+    than there are threads, and of more than the block keeps sums of."""
+    for kind in ("gemm", "nbits32z"):
+        g = row("constants_%s" % kind, dtype, 288, {"gemv": 1, "launches": 1}, (1, 288))
+        yield g.output(*[product(g, kind, "x", 288, n, bias=True) for n in (300, 100, 17)])
+        g = row("constants_gated_%s" % kind, dtype, 160, {"gemv": 1, "launches": 1}, (1, 160))
+        gate, up = product(g, kind, "x", 160, 41, bias=True), product(g, kind, "x", 160, 41, bias=True)
+        yield g.output(g.node("Mul", [relu(g, gate), up]), product(g, kind, "x", 160, 60, bias=True))
+        g = row("constants_many_%s" % kind, dtype, 64, {"gemv": 1, "launches": 1}, (1, 64))
+        yield g.output(product(g, kind, "x", 64, 17000, bias=True))
+    for kind in kinds_of(dtype):
+        g = row("constants_added_%s" % kind, dtype, 288, {"gemv": 1, "launches": 1})
+        one = g.node("Mul", [added(g, kind, "x", 288, 47), g.weight((1, 1, 1))])
+        yield g.output(*[added(g, kind, "x", 288, n) for n in (300, 100)], one)
+        g = row("constants_five_%s" % kind, dtype, 96, {"gemv": 1, "launches": 1})  # more than are read before
+        x = product(g, kind, "x", 96, 33)
+        for _ in range(5):
+            x = g.node("Add", [x, g.weight((33,))])
+        yield g.output(x)
+        g = row("constants_each_%s" % kind, dtype, 896, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx1x16" % (141 + 2), 896, dtype, 120)
+        yield g.output(*[added(g, kind, "x", 896, n) for n in (2250, 17)])
+        g = row("constants_beside_%s" % kind, dtype, 512, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx2x16" % (6 + 282), 512, dtype, 120)
+        gate, up = added(g, kind, "x", 512, 41), added(g, kind, "x", 512, 41)
+        yield g.output(g.node("Mul", [relu(g, gate), up]), added(g, kind, "x", 512, 4500))
+    if dtype == "f16":
+        g = row("constants_kept", dtype, 2432, {"gemv": 1, "launches": 1, "shared": 1}, (1, 2432))
+        g.tuning = blocks("nbits128", "%dx1x32" % (132 * 6 + 1), 2432, dtype, 120)
+        yield g.output(product(g, "nbits128", "x", 2432, 32 * (132 * 6 + 1), bias=True))
+
+
 def cases():
     for dtype in ("f16", "bf16"):
+        yield from constants(dtype)
         yield from sides(dtype)
         yield from sizes(dtype)
         yield from residents(dtype)

@@ -20,7 +20,8 @@
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; KEPT: units whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
  *                   matrix), perhaps end (the unit behind the matrix's last) and each (its rows in a unit), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
- *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
+ *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1, and of constants;
+ *   READ(u, r)      reads those, no more than CONSTANTS of a part's row, to CONSTANT(0) ..., words
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
  *   AHEAD           bytes that a block brings into the L2 cache, of each of the AHEADS matrices AHEAD0, AHEAD1 that are read next
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE; with ELEMENTS
@@ -54,6 +55,10 @@
 #define BLOCKS (SLICE / 32)    /* of 32 elements in a slice, 4 bits */
 #define WHOLE_K (K % SLICE == 0)
 #define SUM_AT(unit, warp, row) (((unit) * KS + (warp)) * TILE_ROWS + (row))
+#define MADE_ROWS (TILE_ROWS / PARTS) /* of a unit */
+#define CONSTANT(i) constant[half * CONSTANTS + (i)]
+/* Whether all rows of a block are made at once, by a thread each, which can have read its constants before the wait. */
+#define HOLDS (CONSTANTS && KEPT >= UNITS_EACH && KERNEL_BLOCK >= UNITS_EACH * MADE_ROWS)
 KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 {
 #if TENSOR
@@ -92,6 +97,15 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         if (BID_X < SIDE && v < VECTORS) LD_CONSTANT(w + (idx)v * 16, beside[e]);
     }
 #endif
+#if HOLDS
+    gp_u32 constant[PARTS * CONSTANTS];
+    UNROLL
+    for (int j = 0; j < PARTS * CONSTANTS; j++) constant[j] = 0u;
+    if (TID < UNITS_EACH * MADE_ROWS) {
+        const int u = BID_X + TID / MADE_ROWS * GRID, r = TID % MADE_ROWS;
+        READ(u, r)
+    }
+#endif
     EXTENTS
     SHARED(float, sums, KEPT * KS * TILE_ROWS);
 
@@ -102,10 +116,18 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     int unit = BID_X, kept = 0; /* the next one; units in `sums` */
     /* Row r of a unit's parts: where its sums are; with two parts the second one's are eight further on. */
 #define SUM_ROW(r) (PARTS == 1 ? (r) : (r) / 8 * 16 + (r) % 8)
+#if HOLDS || !CONSTANTS
+#define READ_LATE(u, r)
+#else
+#define READ_LATE(u, r) \
+    gp_u32 constant[PARTS * CONSTANTS]; \
+    READ(u, r)
+#endif
 #define FINISH \
     SYNC(); \
-    for (int e = TID; e < kept * (TILE_ROWS / PARTS); e += KERNEL_BLOCK) { \
-        const int made = e / (TILE_ROWS / PARTS), u = unit - (kept - made) * GRID, r = e % (TILE_ROWS / PARTS); \
+    for (int e = TID; e < kept * MADE_ROWS; e += KERNEL_BLOCK) { \
+        const int made = e / MADE_ROWS, u = unit - (kept - made) * GRID, r = e % MADE_ROWS; \
+        READ_LATE(u, r) \
         float some[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}; /* by part; two sums, so that half as many additions wait for each other */ \
         UNROLL \
         for (int other = 0; other < KS; other++) { \
