@@ -46,7 +46,7 @@ class Case:
     OUTPUTS: list of names, "" for an absent one. EXPECTED: arrays for the outputs that are named, or None: computed.
     TAIL: more nodes, (op, inputs, output, attributes) each, behind the one whose output then is `first`; they read
     constants as const_<index of the input>, and these stand behind the node's own inputs (OWN of them).
-    TUNING: a line for gcc-plan --tuning.
+    TUNING: lines for gcc-plan --tuning.
     CHECK: (output index, slice) pairs say that only this part of an output is defined. OUTPUT_TYPES: of outputs whose type is
     not that of the oracle's."""
 

@@ -10,8 +10,8 @@
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
  *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. Rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
- *   CHUNKS 16, 8, 4 16, with 16 bits: TILE_ROWS 16, SLICE 128. 8, with 4 bits: TILE_ROWS 16, SLICE 256; 4, with 4 bits and whole slices:
- *                   TILE_ROWS 32, SLICE 128
+ *   CHUNKS 16, 8, 4 16, with 16 bits: TILE_ROWS 16 or, with PARTS 1, 8, SLICE 128. 8, with 4 bits: TILE_ROWS 16, SLICE 256; 4, with 4 bits and whole
+ *                   slices: TILE_ROWS 32, SLICE 128
  *   WHOLE           all matrices have whole tiles of rows; LINEAR: and there is one, or a gate with what it gates
  *   COPIED          a word holds the scales that a lane needs of a row's slice, and one the zeros; else they come through registers, and DEPTH divides NS
  *   SCALED          4 bits: the row is of BF16
@@ -35,7 +35,8 @@
  * the same, so runs go into it as they lie. A slice has blocks of 32 elements of 16 rows: with 4 bits eight (CHUNKS 4: four of rows 0 to
  * 15, then four of rows 16 to 31), with 16 bits four. Each is a product of its own, in which the row's column j has the elements of block j:
  * column j alone is of use, and lane t, which has columns 2 * t and 2 * t + 1, keeps it. So the row's operand is the same for all of them: in lane
- * l the eight elements from 8 * l on (with slices of 128 lanes 16 to 31 have once more what lanes 0 to 15 have). */
+ * l the eight elements from 8 * l on (with slices of 128 lanes 16 to 31 have once more what lanes 0 to 15 have). Eight rows (TILE_ROWS 8) are the
+ * product's columns instead, and what was the row's column j its row j: lanes with g % 4 == j keep block j of rows 2 * t and 2 * t + 1. */
 #define SLICES ((K + SLICE - 1) / SLICE)
 #define PADDED (SLICES * SLICE)
 #define VECTORS (K / 8)
@@ -140,6 +141,9 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     }
 #if TENSOR
 #define TURNS (DEPTH > NS ? DEPTH / NS : 1) /* units that the ring holds */
+/* Which of the lanes that have blocks of the same rows it is; from each to the next. */
+#define OWN_LANE (TILE_ROWS == 8 ? g : t)
+#define OWN_STEP (TILE_ROWS == 8 ? 4 : 1)
     UNROLL_BY(1)
     while (unit < UNITS) {
 #if AHEAD
@@ -200,12 +204,19 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                     UNROLL
                     for (int block = 0; block < 4; block++) {
                         const gp_u32 *const run = runs[block % 2] + (place * SLOT_WORDS + block / 2 * 32);
-                        gp_u32 low[4], high[4];
+                        gp_u32 low[4];
                         LD_RUN(run, low);
+#if TILE_ROWS == 8
+                        const gp_u32 first[4] = {line[i][0], line[i][0], line[i][1], line[i][1]}, second[4] = {line[i][2], line[i][2], line[i][3], line[i][3]};
+                        GP_PASTE(MMA_, TYPE)(product[block], first, low);
+                        GP_PASTE(MMA_, TYPE)(product[block], second, low + 2);
+#else
+                        gp_u32 high[4];
                         LD_RUN(run + 8 * CHUNKS * 4, high);
                         const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
                         GP_PASTE(MMA_, TYPE)(product[block], first, line[i]);
                         GP_PASTE(MMA_, TYPE)(product[block], second, line[i] + 2);
+#endif
                     }
 #endif
                 }
@@ -216,19 +227,22 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
                 COPY_END(); /* COPY_WAIT counts groups */
             }
-#if BITS == 16
+#if TILE_ROWS == 8
+            UNROLL
+            for (int j = 0; j < 2; j++) sum[j] = g & 2 ? (g & 1 ? product[3][j] : product[2][j]) : g & 1 ? product[1][j] : product[0][j];
+#elif BITS == 16
             UNROLL
             for (int half = 0; half < 2; half++)
                 sum[half] = t % 2 == 0 ? product[0][2 * half] + product[1][2 * half + 1] : product[2][2 * half] + product[3][2 * half + 1];
 #endif
             /* Each lane has its blocks' part of two rows, and keeps one. */
-            float mine = t % 2 == 0 ? sum[0] : sum[1];
-            mine += SHUFFLE_F(t % 2 == 0 ? sum[1] : sum[0], LANE ^ 1);
-            if (CHUNKS == 8) mine += SHUFFLE_F(mine, LANE ^ 2);
+            float mine = OWN_LANE % 2 == 0 ? sum[0] : sum[1];
+            mine += SHUFFLE_F(OWN_LANE % 2 == 0 ? sum[1] : sum[0], LANE ^ OWN_STEP);
+            if (CHUNKS == 8 || TILE_ROWS == 8) mine += SHUFFLE_F(mine, LANE ^ 2 * OWN_STEP);
 #if BITS == 4
             mine *= smaller;
 #endif
-            if (t < 2 || CHUNKS == 4) sums[SUM_AT(kept, WARP, g + 8 * t)] = mine;
+            if (OWN_LANE < 2 || CHUNKS == 4) sums[SUM_AT(kept, WARP, TILE_ROWS == 8 ? 2 * t + g : g + 8 * t)] = mine;
             kept++;
             unit += GRID;
         }

@@ -29,7 +29,7 @@ typedef struct Gemv {
     NormRow row;
     DType type;
     int parts;                  /* of a tile: 2 when one of the members gates another */
-    int tile_rows, rows;        /* 16, or 32 with half the columns; of a part */
+    int tile_rows, rows;        /* of a tile: 16, or 32 with half the columns, or (16 bits) 8; of a part */
 } Gemv;
 
 static bool one_row(Lower *l, const Value *v)
@@ -57,11 +57,11 @@ static bool whole_tiles(const Gemv *g, int rows)
     return true;
 }
 
-/* 32 rows of 128 elements are as many as 16 of 256. */
-static int tile_rows(const Gemv *g) { return g->main->bits == 4 && g->main->k % 256 == 128 && whole_tiles(g, 32) ? 32 : 16; }
+/* 4 bits: 32 rows of 128 elements are as many as 16 of 256. */
+static bool high_tiles(const Gemv *g) { return g->main->bits == 4 && g->main->k % 256 == 128 && whole_tiles(g, 32); }
 
 /* Elements of a slice. */
-static int64_t span_of(const Gemv *g) { return g->main->bits == 4 && tile_rows(g) == 16 ? 256 : 128; }
+static int64_t span_of(const Gemv *g) { return g->main->bits == 4 && !high_tiles(g) ? 256 : 128; }
 
 static bool same_kind(const RowMatrix *a, const RowMatrix *b)
 {
@@ -375,6 +375,26 @@ static void set_sides(Gemv *g, Kernel *k)
 }
 
 /* ---- how the work is cut */
+
+static int64_t units_of(const Gemv *g, int64_t rows)
+{
+    int64_t units = 0;
+    for (int i = 0; i < g->count; i++)
+        if (!g->members[i].side && !g->paired[i]) units += ceil_div(g->members[i].m.n, rows);
+    return units;
+}
+
+/* Rows of a tile. 16 bits: where units of 8 find a multiprocessor each, twice as many of those fetch the matrices; 0, the rule, or what a tuning file says. */
+static int tile_rows(const Gemv *g)
+{
+    static const int64_t candidates[] = {0, 8, 16};
+    const RowMatrix *m = g->main;
+    if (m->bits == 4) return high_tiles(g) ? 32 : 16;
+    if (g->parts == 2) return 16;
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_rows/units=%lldx8,k=%lld,%s", (long long)units_of(g, 8), (long long)m->k, dtype_name(g->type));
+    const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
+    return choice ? (int)choice : units_of(g, 8) <= MULTIPROCESSORS ? 8 : 16;
+}
 
 /* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
 typedef struct Cut { int64_t grid, warps, slices, depth, kept; } Cut;
