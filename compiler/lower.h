@@ -104,8 +104,8 @@ void lower_sample(Lower *l, const Lower *decode);     /* passes/lower_sample.c; 
 typedef struct Table { uint32_t buffer; const void *bytes; } Table;
 
 
-/* Constants that a kernel reads apart from what it makes of them, before it waits for the kernels before it: the statements READ set
- * CONSTANT(i), a word that the kernel has for each i < COUNT. */
+/* Constants that a kernel reads apart from what it makes of them, before it waits for the kernels before it: `read`, statements, sets CONSTANT(i),
+ * a word that the kernel has, for each i < count. */
 enum { MAX_CONSTANTS = 4 };
 typedef struct Constants { Text read; int count; } Constants;
 /* Adds the element of operand NAME, which lies as VIEW, with index AT to those and gives the expression of it; NULL: it is none of them. */

@@ -94,7 +94,8 @@ class Const:
 
 class Graph(Case):
     """A model of several nodes, which its methods add; each returns the name of what it made. KERNELS: launches of the plan by
-    kernel, "launches" all of them ("shared", "blocks": run_op_models.py). ORACLE: a Graph of the same inputs and outputs that computes what is expected; None: this one."""
+    kernel, "launches" all of them ("shared", "blocks": run_op_models.py). ORACLE: a Graph of the same inputs and outputs that computes what is
+    expected; None: this one."""
 
     def __init__(self, name, dtype, kernels, tolerance=None, check=None):
         super().__init__(name, "", [], [], dtype=dtype, tolerance=tolerance, check=check)

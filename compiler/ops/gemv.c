@@ -376,24 +376,18 @@ static void set_sides(Gemv *g, Kernel *k)
 
 /* ---- how the work is cut */
 
-static int64_t units_of(const Gemv *g, int64_t rows)
-{
-    int64_t units = 0;
-    for (int i = 0; i < g->count; i++)
-        if (!g->members[i].side && !g->paired[i]) units += ceil_div(g->members[i].m.n, rows);
-    return units;
-}
-
-/* Rows of a tile. 16 bits: where units of 8 find a multiprocessor each, twice as many of those fetch the matrices; 0, the rule, or what a tuning file says. */
+/* Rows of a tile. 16 bits: where units of 8 find a multiprocessor each, more of those fetch the matrices; that is the rule's choice (0). */
 static int tile_rows(const Gemv *g)
 {
     static const int64_t candidates[] = {0, 8, 16};
     const RowMatrix *m = g->main;
+    int64_t units = 0;
     if (m->bits == 4) return high_tiles(g) ? 32 : 16;
     if (g->parts == 2) return 16;
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_rows/units=%lldx8,k=%lld,%s", (long long)units_of(g, 8), (long long)m->k, dtype_name(g->type));
+    for (int i = 0; i < g->count; i++) units += ceil_div(g->members[i].m.n, 8);
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_rows/units=%lldx8,k=%lld,%s", (long long)units, (long long)m->k, dtype_name(g->type));
     const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return choice ? (int)choice : units_of(g, 8) <= MULTIPROCESSORS ? 8 : 16;
+    return choice ? (int)choice : units <= MULTIPROCESSORS ? 8 : 16;
 }
 
 /* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
