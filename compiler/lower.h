@@ -104,12 +104,18 @@ void lower_sample(Lower *l, const Lower *decode);     /* passes/lower_sample.c; 
 typedef struct Table { uint32_t buffer; const void *bytes; } Table;
 
 
+/* Constants that a kernel reads apart from what it makes of them, before it waits for the kernels before it: `read`, statements, sets CONSTANT(i),
+ * a word that the kernel has, for each i < count. */
+enum { MAX_CONSTANTS = 4 };
+typedef struct Constants { Text read; int count; } Constants;
+/* Adds the element of operand NAME, which lies as VIEW, with index AT to those and gives the expression of it; NULL: it is none of them. */
+const char *kernel_constant(Lower *l, Constants *constants, const char *name, const View *view, const char *at);
 /* A value that a kernel has in the variable `name`. */
 typedef struct Given { uint32_t value; const char *name; } Given;
 /* pointwise.c: what elementwise node NODE, and those fused into it, make of element (m, n) of its output's last two axes:
  * statements in *body, and the expression of the result, rounded. Operands are named PREFIX0, PREFIX1 ...; the kernel defines
- * COUNTER as idx. */
-const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body);
+ * COUNTER as idx. CONSTANTS: NULL, or takes those that the statements would read. */
+const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, Constants *constants, const char **body);
 /* Declares the variable NAME: the expression RESULT rounded as VALUE is. */
 const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result);
 /* What stands between a causal convolution and the recurrence that alone reads it. */

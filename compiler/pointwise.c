@@ -29,6 +29,7 @@ typedef struct Builder {
     int given_count;
     const Given *given;      /* values that the kernel has already */
     Vectors *vectors;        /* takes what lies so; NULL: all is read element by element */
+    Constants *constants;    /* takes those; NULL: none */
 } Builder;
 
 static const char *value_c(Builder *b, uint32_t value);
@@ -143,6 +144,18 @@ static bool add_vector(Builder *b, const char *name, const View *view, Text *t, 
     return true;
 }
 
+const char *kernel_constant(Lower *l, Constants *constants, const char *name, const View *view, const char *at)
+{
+    const Region region = l->c->buffers[view->buffer].region;
+    int64_t offset;
+    if (!constants || constants->count == MAX_CONSTANTS || (region != REGION_WEIGHTS && region != REGION_LOAD)) return NULL;
+    if ((view->store != DT_F16 && view->store != DT_BF16 && view->store != DT_F32) || !dim_is_const(l->c, view->offset, &offset)) return NULL;
+    const int n = constants->count++;
+    text_add(&constants->read, "LD_CONSTANT%d(%s + %s, CONSTANT(%d)); ", view->store == DT_F32 ? 4 : 2, name, at, n);
+    if (view->store == DT_F32) return arena_text(&l->c->arena, "gp_float_of(CONSTANT(%d))", n);
+    return arena_text(&l->c->arena, "GP_OF_%s(CONSTANT(%d))", dtype_token(view->store), n);
+}
+
 static const char *load_c(Builder *b, uint32_t index)
 {
     for (int i = 0; i < b->loads; i++)
@@ -161,12 +174,13 @@ static const char *load_c(Builder *b, uint32_t index)
         return result;
     }
     kernel_in(b->kernel, name, view);
-    text_add(t, "const %s_C p%d = %s_LD(%s_OFF", name, n, name, name);
+    const char *at = arena_text(&comp(b)->arena, "%s_OFF", name);
     for (int k = 0; k < view.rank; k++)
         if (view.stride[k] && !dim_is(comp(b), view.dims[k], 1))
-            text_add(t, " + (COUNTER)%s * %lld", apart ? arena_text(&comp(b)->arena, "(%s)", apart_index(b, v, apart, k)) : axis_index(b, v, k),
-                     (long long)view.stride[k]);
-    text_add(t, "); ");
+            at = arena_text(&comp(b)->arena, "%s + (COUNTER)%s * %lld", at,
+                            apart ? arena_text(&comp(b)->arena, "(%s)", apart_index(b, v, apart, k)) : axis_index(b, v, k), (long long)view.stride[k]);
+    const char *constant = apart ? NULL : kernel_constant(b->l, b->constants, name, &view, at);
+    text_add(t, "const %s_C p%d = %s; ", name, n, constant ? constant : arena_text(&comp(b)->arena, "%s_LD(%s)", name, at));
     return result;
 }
 
@@ -308,10 +322,10 @@ static void declare_dims(Builder *b, Text *t)
     for (int i = 0; i < b->rank; i++) text_add(t, "const idx D%d = %s; (void)D%d; ", i, lower_c(b->l, b->dims[i]), i);
 }
 
-/* The same at the indices i0.. that INDEXES declares, or that are declared already. READS: NULL, or what is declared and read apart. VECTORS:
- * as of Builder. */
+/* The same at the indices i0.. that INDEXES declares, or that are declared already. READS: NULL, or what is declared and read apart. VECTORS,
+ * CONSTANTS: as of Builder. */
 static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(Builder *), const char *prefix, const Given *given, int count,
-                              const char **reads, Vectors *vectors, const char **body)
+                              const char **reads, Vectors *vectors, Constants *constants, const char **body)
 {
     Text apart = { 0 };
     Lower *l = kernel_lower(k);
@@ -319,10 +333,12 @@ static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(B
     const Value *out = node_output(l->c, n, 0);
     Dim dims[MAX_RANK];
     for (int i = 0; i < out->rank; i++) dims[i] = lower_dim(l, out->dims[i]);
-    Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .prefix = prefix, .given = given, .given_count = count, .vectors = vectors };
+    Builder b = { .l = l, .kernel = k, .rank = out->rank, .dims = dims, .prefix = prefix, .given = given, .given_count = count, .vectors = vectors,
+                  .constants = constants };
     if (reads) b.reads = &apart;
     Text *first = reads ? &apart : &b.body;
     if (indexes) text_add(first, "%s", indexes(&b));
+    if (constants) text_add(&constants->read, "%s", indexes(&b));
     declare_dims(&b, first);
     const char *result = node_c(&b, n);
     l->fates[node] = (NodeFate){ REAL_FUSED, l->launch_count, NULL };
@@ -333,9 +349,9 @@ static const char *elements_c(Kernel *k, uint32_t node, const char *(*indexes)(B
     return result;
 }
 
-const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, const char **body)
+const char *kernel_elementwise(Kernel *k, uint32_t node, const char *prefix, const Given *given, int count, Constants *constants, const char **body)
 {
-    return elements_c(k, node, matrix_indexes, prefix, given, count, NULL, NULL, body);
+    return elements_c(k, node, matrix_indexes, prefix, given, count, NULL, NULL, constants, body);
 }
 
 const char *kernel_given(Lower *l, uint32_t value, const char *name, const char *result)
@@ -352,7 +368,7 @@ static void epilogue_c(Kernel *k, const Node *n, const char *result, const char 
     if (n->epilogue) {
         const Given given = { n->outputs[0], "given" };
         const char *first = kernel_given(l, given.value, given.name, result);
-        result = elements_c(k, n->epilogue, matrix_indexes, "P", &given, 1, reads, NULL, &body);
+        result = elements_c(k, n->epilogue, matrix_indexes, "P", &given, 1, reads, NULL, NULL, &body);
         body = arena_text(&l->c->arena, "%s%s", first, body);
         kernel_text(k, "COUNTER", "idx");
     }
@@ -429,7 +445,7 @@ static void row_member(RowText *r, uint32_t member)
     const bool each = for_each_column(c, &c->graph.nodes[r->node], node_output(c, n, 0));
     Text *t = each ? &r->each : &r->once;
     const char *name = arena_text(&c->arena, "m%d", r->members), *body;
-    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "%sM%d_", r->prefix, r->members), r->given, r->given_count, NULL, NULL, &body);
+    const char *result = elements_c(r->k, member, NULL, arena_text(&c->arena, "%sM%d_", r->prefix, r->members), r->given, r->given_count, NULL, NULL, NULL, &body);
     text_add(t, "%s %s; { %s%s = %s; } (void)%s; ", compute_c(node_output(c, n, 0)->dtype), name, body, name, result, name);
     if (!r->held && read_elsewhere(c, &c->graph.nodes[r->node], n->outputs[0])) row_store(r, t, n, each, name);
     r->given[r->given_count++] = (Given){ n->outputs[0], name };
@@ -502,7 +518,7 @@ bool kernel_takes(Kernel *k, const Node *n)
     kernel_int(k, "TAKES", takes);
     if (!takes) return false;
     if (!n->epilogue) define_indexes(k, n, l->c->graph.values[n->inputs[0]].rank - 1);
-    const char *result = elements_c(k, producer, NULL, "T", NULL, 0, NULL, NULL, &body);
+    const char *result = elements_c(k, producer, NULL, "T", NULL, 0, NULL, NULL, NULL, &body);
     kernel_text(k, "TAKE_BODY", body);
     kernel_text(k, "TAKE", result);
     return true;
@@ -527,7 +543,7 @@ static const char *scale_texts(RowText *r, const FilterNorm *norm, const char *n
         const bool first = !node_input(c, n, 0)->is_constant;
         const Given given = { n->inputs[first ? 0 : 1], name };
         const char *body, *scaled = arena_text(&c->arena, "s%d", i);
-        const char *result = elements_c(r->k, norm->scale[i], NULL, arena_text(&c->arena, "%sS%d_", r->prefix, i), &given, 1, NULL, NULL, &body);
+        const char *result = elements_c(r->k, norm->scale[i], NULL, arena_text(&c->arena, "%sS%d_", r->prefix, i), &given, 1, NULL, NULL, NULL, &body);
         text_add(&r->each, "%s %s; { %s%s = %s; } ", compute_c(node_output(c, n, 0)->dtype), scaled, body, scaled, result);
         name = scaled;
     }
@@ -542,7 +558,7 @@ HeldRow kernel_held(Kernel *k, const FilterNorm *norm, const char *prefix)
     HeldRow row = { .take_body = "", .take = "element" };
     r.given[r.given_count++] = (Given){ norm->source, "element" };
     if (n->inputs[0] != norm->source)
-        row.take = elements_c(k, c->graph.values[n->inputs[0]].producer, NULL, arena_text(&c->arena, "%sT", prefix), r.given, 1, NULL, NULL, &row.take_body);
+        row.take = elements_c(k, c->graph.values[n->inputs[0]].producer, NULL, arena_text(&c->arena, "%sT", prefix), r.given, 1, NULL, NULL, NULL, &row.take_body);
     row_indexes(k, n, c->graph.values[n->inputs[0]].rank - 1, &row.row_index, &row.column_index);
     if (n->epilogue) row_members(&r, n, "total");
     else lp_texts(&r, n);
@@ -565,7 +581,7 @@ RowElements kernel_row(Kernel *k, uint32_t node, const Given *given, const char 
     RowElements row = { 0 };
     const Value *out = node_output(l->c, &l->c->graph.nodes[node], 0);
     for (int i = 0; i < out->rank; i++) vectors.elements *= lower_upper(l, lower_dim(l, out->dims[i]));
-    row.result = elements_c(k, node, row_order, prefix, given, given ? 1 : 0, NULL, &vectors, &row.body);
+    row.result = elements_c(k, node, row_order, prefix, given, given ? 1 : 0, NULL, &vectors, NULL, &row.body);
     row.runs = vectors.runs;
     row.count = vectors.count;
     row.read = vectors.read.data ? arena_copy(&l->c->arena, vectors.read.data) : "";

@@ -232,8 +232,78 @@ def sides(dtype):
     yield g.output(product(g, "nbits32", "x", 512, 6400), gated(g, "plain", 512, 20))
 
 
+def added(g, kind, x, k, n):
+    return g.node("Add", [product(g, kind, x, k, n), g.weight((n,))])
+
+
+def constants(dtype):
+    """What an epilogue reads of constants, before the kernel waits where a thread makes one row: of one unit a block, of several (a tuning file), of more
+    than there are threads, and of more than the block keeps sums of."""
+    for kind in ("gemm", "nbits32z"):
+        g = row("constants_%s" % kind, dtype, 288, {"gemv": 1, "launches": 1}, (1, 288))
+        yield g.output(*[product(g, kind, "x", 288, n, bias=True) for n in (300, 100, 17)])
+        g = row("constants_gated_%s" % kind, dtype, 160, {"gemv": 1, "launches": 1}, (1, 160))
+        gate, up = product(g, kind, "x", 160, 41, bias=True), product(g, kind, "x", 160, 41, bias=True)
+        yield g.output(g.node("Mul", [relu(g, gate), up]), product(g, kind, "x", 160, 60, bias=True))
+        g = row("constants_many_%s" % kind, dtype, 64, {"gemv": 1, "launches": 1}, (1, 64))
+        yield g.output(product(g, kind, "x", 64, 17000, bias=True))
+    for kind in kinds_of(dtype):
+        g = row("constants_added_%s" % kind, dtype, 288, {"gemv": 1, "launches": 1})
+        one = g.node("Mul", [added(g, kind, "x", 288, 47), g.weight((1, 1, 1))])
+        yield g.output(*[added(g, kind, "x", 288, n) for n in (300, 100)], one)
+        g = row("constants_five_%s" % kind, dtype, 96, {"gemv": 1, "launches": 1})  # more than are read before
+        x = product(g, kind, "x", 96, 33)
+        for _ in range(5):
+            x = g.node("Add", [x, g.weight((33,))])
+        yield g.output(x)
+        g = row("constants_each_%s" % kind, dtype, 896, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx1x16" % (141 + 2), 896, dtype, 120)
+        yield g.output(*[added(g, kind, "x", 896, n) for n in (2250, 17)])
+        g = row("constants_beside_%s" % kind, dtype, 512, {"gemv": 1, "launches": 1, "shared": 1})
+        g.tuning = blocks(kind, "%dx2x16" % (6 + 282), 512, dtype, 120)
+        gate, up = added(g, kind, "x", 512, 41), added(g, kind, "x", 512, 41)
+        yield g.output(g.node("Mul", [relu(g, gate), up]), added(g, kind, "x", 512, 4500))
+    if dtype == "f16":
+        g = row("constants_kept", dtype, 2432, {"gemv": 1, "launches": 1, "shared": 1}, (1, 2432))
+        g.tuning = blocks("nbits128", "%dx1x32" % (132 * 6 + 1), 2432, dtype, 120)
+        yield g.output(product(g, "nbits128", "x", 2432, 32 * (132 * 6 + 1), bias=True))
+
+
+def tiles(dtype):
+    """Tiles of 8 rows of 16 bits, by the rule where each has a multiprocessor of 132, else by a tuning file, whose keys gemv.c has; and what is as small in
+    tiles of 16."""
+    def case(name, k, n, tile=8, more=None, tuning=None):
+        g = row("tiles_" + name, dtype, k, dict(more or {"gemv": 1, "launches": 1}, blocks=sum(-(-m // tile) for m in n)))
+        if tuning:
+            g.tuning = "gemv_rows/units=%dx8,k=%d,%s %d" % (sum(-(-m // 8) for m in n), k, dtype, tuning)
+        return g
+    for k, n in ((96, (512, 33, 8, 15, 7)), (1160, (896, 1)), (136, (1056,)), (2048, (70, 64)), (4360, (24,))):
+        for tile in (8, 16):
+            g = case("%d_of_%d" % (k, tile), k, n, tile, tuning=0 if tile == 8 else 16)
+            yield g.output(*[product(g, "plain", "x", k, m) for m in n])
+    g = case("rule", 136, (1050, 7), 16)
+    yield g.output(*[product(g, "plain", "x", 136, m) for m in (1050, 7)])
+    g = case("biased", 448, (450, 130, 128))
+    yield g.output(*[added(g, "plain", "x", 448, m) for m in (450, 130, 128)])
+    g = case("normed", 456, (450, 130, 128))
+    x = g.node("SimplifiedLayerNormalization", ["x", g.weight((456,))], epsilon=1e-6, axis=-1)
+    yield g.output(*[added(g, "plain", x, 456, m) for m in (450, 130, 128)])
+    g = case("residual", 1536, (1001,))
+    r = g.input("r", random(3, (1, 1, 1001), dtype))
+    yield g.output(g.node("Add", [r, product(g, "plain", "x", 1536, 1001)]))
+    for k, n in itertools.product((256, 320, 896, 1536, 5376), ((1200, 24), (1205, 13))):
+        if k == 5376 and n[0] == 1200:
+            n = (2400, 24)  # three tiles a block
+        units = sum(-(-m // 8) for m in n)
+        g = row("tiles_resident_%d_%d" % (k, n[0]), dtype, k, {"gemv": 1, "launches": 1, "shared": 1, "blocks": 132})
+        g.tuning = "gemv_rows/units=%dx8,k=%d,%s 8\n" % (units, k, dtype) + blocks("plain", "%dx1x8" % units, k, dtype, 120)
+        yield g.output(*[added(g, "plain", "x", k, m) for m in n])
+
+
 def cases():
     for dtype in ("f16", "bf16"):
+        yield from tiles(dtype)
+        yield from constants(dtype)
         yield from sides(dtype)
         yield from sizes(dtype)
         yield from residents(dtype)

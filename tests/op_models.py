@@ -46,7 +46,7 @@ class Case:
     OUTPUTS: list of names, "" for an absent one. EXPECTED: arrays for the outputs that are named, or None: computed.
     TAIL: more nodes, (op, inputs, output, attributes) each, behind the one whose output then is `first`; they read
     constants as const_<index of the input>, and these stand behind the node's own inputs (OWN of them).
-    TUNING: a line for gcc-plan --tuning.
+    TUNING: lines for gcc-plan --tuning.
     CHECK: (output index, slice) pairs say that only this part of an output is defined. OUTPUT_TYPES: of outputs whose type is
     not that of the oracle's."""
 
@@ -94,7 +94,8 @@ class Const:
 
 class Graph(Case):
     """A model of several nodes, which its methods add; each returns the name of what it made. KERNELS: launches of the plan by
-    kernel, "launches" all of them. ORACLE: a Graph of the same inputs and outputs that computes what is expected; None: this one."""
+    kernel, "launches" all of them ("shared", "blocks": run_op_models.py). ORACLE: a Graph of the same inputs and outputs that computes what is
+    expected; None: this one."""
 
     def __init__(self, name, dtype, kernels, tolerance=None, check=None):
         super().__init__(name, "", [], [], dtype=dtype, tolerance=tolerance, check=check)

@@ -10,8 +10,8 @@
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
  *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. Rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
- *   CHUNKS 16, 8, 4 16, with 16 bits: TILE_ROWS 16, SLICE 128. 8, with 4 bits: TILE_ROWS 16, SLICE 256; 4, with 4 bits and whole slices:
- *                   TILE_ROWS 32, SLICE 128
+ *   CHUNKS 16, 8, 4 16, with 16 bits: TILE_ROWS 16 or, with PARTS 1, 8, SLICE 128. 8, with 4 bits: TILE_ROWS 16, SLICE 256; 4, with 4 bits and whole
+ *                   slices: TILE_ROWS 32, SLICE 128
  *   WHOLE           all matrices have whole tiles of rows; LINEAR: and there is one, or a gate with what it gates
  *   COPIED          a word holds the scales that a lane needs of a row's slice, and one the zeros; else they come through registers, and DEPTH divides NS
  *   SCALED          4 bits: the row is of BF16
@@ -20,7 +20,8 @@
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; KEPT: units whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
  *                   matrix), perhaps end (the unit behind the matrix's last) and each (its rows in a unit), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
- *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1
+ *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1, and of constants;
+ *   READ(u, r)      reads those, no more than CONSTANTS of a part's row, to CONSTANT(0) ..., words
  *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
  *   AHEAD           bytes that a block brings into the L2 cache, of each of the AHEADS matrices AHEAD0, AHEAD1 that are read next
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE; with ELEMENTS
@@ -34,7 +35,8 @@
  * the same, so runs go into it as they lie. A slice has blocks of 32 elements of 16 rows: with 4 bits eight (CHUNKS 4: four of rows 0 to
  * 15, then four of rows 16 to 31), with 16 bits four. Each is a product of its own, in which the row's column j has the elements of block j:
  * column j alone is of use, and lane t, which has columns 2 * t and 2 * t + 1, keeps it. So the row's operand is the same for all of them: in lane
- * l the eight elements from 8 * l on (with slices of 128 lanes 16 to 31 have once more what lanes 0 to 15 have). */
+ * l the eight elements from 8 * l on (with slices of 128 lanes 16 to 31 have once more what lanes 0 to 15 have). Eight rows (TILE_ROWS 8) are the
+ * product's columns instead, and what was the row's column j its row j: lanes with g % 4 == j keep block j of rows 2 * t and 2 * t + 1. */
 #define SLICES ((K + SLICE - 1) / SLICE)
 #define PADDED (SLICES * SLICE)
 #define VECTORS (K / 8)
@@ -64,6 +66,10 @@
         } \
     } while (0)
 #define SUM_AT(unit, warp, row) (((unit) * KS + (warp)) * TILE_ROWS + (row))
+#define MADE_ROWS (TILE_ROWS / PARTS) /* of a unit */
+#define CONSTANT(i) constant[half * CONSTANTS + (i)]
+/* Whether all rows of a block are made at once, by a thread each, which can have read its constants before the wait. */
+#define HOLDS (CONSTANTS && KEPT >= UNITS_EACH && KERNEL_BLOCK >= UNITS_EACH * MADE_ROWS)
 KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 {
 #if TENSOR
@@ -97,6 +103,15 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         if (BID_X < SIDE && v < VECTORS) LD_CONSTANT(w + (idx)v * 16, beside[e]);
     }
 #endif
+#if HOLDS
+    gp_u32 constant[PARTS * CONSTANTS];
+    UNROLL
+    for (int j = 0; j < PARTS * CONSTANTS; j++) constant[j] = 0u;
+    if (TID < UNITS_EACH * MADE_ROWS) {
+        const int u = BID_X + TID / MADE_ROWS * GRID, r = TID % MADE_ROWS;
+        READ(u, r)
+    }
+#endif
     EXTENTS
     SHARED(float, sums, KEPT * KS * TILE_ROWS);
 
@@ -107,10 +122,18 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     int unit = BID_X, kept = 0; /* the next one; units in `sums` */
     /* Row r of a unit's parts: where its sums are; with two parts the second one's are eight further on. */
 #define SUM_ROW(r) (PARTS == 1 ? (r) : (r) / 8 * 16 + (r) % 8)
+#if HOLDS || !CONSTANTS
+#define READ_LATE(u, r)
+#else
+#define READ_LATE(u, r) \
+    gp_u32 constant[PARTS * CONSTANTS]; \
+    READ(u, r)
+#endif
 #define FINISH \
     SYNC(); \
-    for (int e = TID; e < kept * (TILE_ROWS / PARTS); e += KERNEL_BLOCK) { \
-        const int made = e / (TILE_ROWS / PARTS), u = unit - (kept - made) * GRID, r = e % (TILE_ROWS / PARTS); \
+    for (int e = TID; e < kept * MADE_ROWS; e += KERNEL_BLOCK) { \
+        const int made = e / MADE_ROWS, u = unit - (kept - made) * GRID, r = e % MADE_ROWS; \
+        READ_LATE(u, r) \
         float some[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}; /* by part; two sums, so that half as many additions wait for each other */ \
         UNROLL \
         for (int other = 0; other < KS; other++) { \
@@ -123,6 +146,9 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     }
 #if TENSOR
 #define TURNS (DEPTH > NS ? DEPTH / NS : 1) /* units that the ring holds */
+/* Which of the lanes that have blocks of the same rows it is; from each to the next. */
+#define OWN_LANE (TILE_ROWS == 8 ? g : t)
+#define OWN_STEP (TILE_ROWS == 8 ? 4 : 1)
     UNROLL_BY(1)
     while (unit < UNITS) {
 #if AHEAD
@@ -183,12 +209,19 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
                     UNROLL
                     for (int block = 0; block < 4; block++) {
                         const gp_u32 *const run = runs[block % 2] + (place * SLOT_WORDS + block / 2 * 32);
-                        gp_u32 low[4], high[4];
+                        gp_u32 low[4];
                         LD_RUN(run, low);
+#if TILE_ROWS == 8
+                        const gp_u32 first[4] = {line[i][0], line[i][0], line[i][1], line[i][1]}, second[4] = {line[i][2], line[i][2], line[i][3], line[i][3]};
+                        GP_PASTE(MMA_, TYPE)(product[block], first, low);
+                        GP_PASTE(MMA_, TYPE)(product[block], second, low + 2);
+#else
+                        gp_u32 high[4];
                         LD_RUN(run + 8 * CHUNKS * 4, high);
                         const gp_u32 first[4] = {low[0], high[0], low[1], high[1]}, second[4] = {low[2], high[2], low[3], high[3]};
                         GP_PASTE(MMA_, TYPE)(product[block], first, line[i]);
                         GP_PASTE(MMA_, TYPE)(product[block], second, line[i] + 2);
+#endif
                     }
 #endif
                 }
@@ -199,19 +232,22 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
 #endif
                 COPY_END(); /* COPY_WAIT counts groups */
             }
-#if BITS == 16
+#if TILE_ROWS == 8
+            UNROLL
+            for (int j = 0; j < 2; j++) sum[j] = g & 2 ? (g & 1 ? product[3][j] : product[2][j]) : g & 1 ? product[1][j] : product[0][j];
+#elif BITS == 16
             UNROLL
             for (int half = 0; half < 2; half++)
                 sum[half] = t % 2 == 0 ? product[0][2 * half] + product[1][2 * half + 1] : product[2][2 * half] + product[3][2 * half + 1];
 #endif
             /* Each lane has its blocks' part of two rows, and keeps one. */
-            float mine = t % 2 == 0 ? sum[0] : sum[1];
-            mine += SHUFFLE_F(t % 2 == 0 ? sum[1] : sum[0], LANE ^ 1);
-            if (CHUNKS == 8) mine += SHUFFLE_F(mine, LANE ^ 2);
+            float mine = OWN_LANE % 2 == 0 ? sum[0] : sum[1];
+            mine += SHUFFLE_F(OWN_LANE % 2 == 0 ? sum[1] : sum[0], LANE ^ OWN_STEP);
+            if (CHUNKS == 8 || TILE_ROWS == 8) mine += SHUFFLE_F(mine, LANE ^ 2 * OWN_STEP);
 #if BITS == 4
             mine *= smaller;
 #endif
-            if (t < 2 || CHUNKS == 4) sums[SUM_AT(kept, WARP, g + 8 * t)] = mine;
+            if (OWN_LANE < 2 || CHUNKS == 4) sums[SUM_AT(kept, WARP, TILE_ROWS == 8 ? 2 * t + g : g + 8 * t)] = mine;
             kept++;
             unit += GRID;
         }

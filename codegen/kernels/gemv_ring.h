@@ -23,7 +23,7 @@
 #else
 #define SET_SCALES(p) ((void)0)
 #define NEXT_SCALES ((void)0)
-#define SLOT_WORDS 1024
+#define SLOT_WORDS (TILE_ROWS * CHUNKS * 4)
 #define FETCH_SCALES(place, i) ((void)0)
 #endif
     /* The pointers to the unit that is fetched next; behind the last one nothing is read. From a unit to the block's next of the same matrix all
@@ -61,7 +61,7 @@
 #define COPY_RUN(j, place, i) \
     COPY16_BEHIND(copied[CHUNKS == 8 ? (j) % 2 : 0] + (place) * SLOT_WORDS, CHUNKS == 8 ? (j) / 2 * 1024 : (j) * 512, \
                   from[WHOLE ? RUN_PART(j) : (j)] + (i) * (KS * CHUNKS * 16), WHOLE ? RUN_STEP(j) * ROW_BYTES : 0, here)
-#if BITS == 4
+#if COPIES == 4
 #define MORE_RUNS(place, i) ((void)0)
 #else
 #define MORE_RUNS(place, i) \

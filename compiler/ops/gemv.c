@@ -29,7 +29,7 @@ typedef struct Gemv {
     NormRow row;
     DType type;
     int parts;                  /* of a tile: 2 when one of the members gates another */
-    int tile_rows, rows;        /* 16, or 32 with half the columns; of a part */
+    int tile_rows, rows;        /* of a tile: 16, or 32 with half the columns, or (16 bits) 8; of a part */
 } Gemv;
 
 static bool one_row(Lower *l, const Value *v)
@@ -57,11 +57,11 @@ static bool whole_tiles(const Gemv *g, int rows)
     return true;
 }
 
-/* 32 rows of 128 elements are as many as 16 of 256. */
-static int tile_rows(const Gemv *g) { return g->main->bits == 4 && g->main->k % 256 == 128 && whole_tiles(g, 32) ? 32 : 16; }
+/* 4 bits: 32 rows of 128 elements are as many as 16 of 256. */
+static bool high_tiles(const Gemv *g) { return g->main->bits == 4 && g->main->k % 256 == 128 && whole_tiles(g, 32); }
 
 /* Elements of a slice. */
-static int64_t span_of(const Gemv *g) { return g->main->bits == 4 && tile_rows(g) == 16 ? 256 : 128; }
+static int64_t span_of(const Gemv *g) { return g->main->bits == 4 && !high_tiles(g) ? 256 : 128; }
 
 static bool same_kind(const RowMatrix *a, const RowMatrix *b)
 {
@@ -244,26 +244,29 @@ static void add_tile(Gemv *g, Text *t, int member, const char *row)
 }
 
 /* The sum V with the bias, in member I's own type as the variable NAME. */
-static const char *own_result(Gemv *g, int i, const char *v, const char *name)
+static const char *own_result(Gemv *g, int i, const char *v, const char *name, Constants *constants)
 {
     Compilation *c = g->l->c;
     const Member *own = &g->members[i];
-    if (own->m.bias.buffer) v = arena_text(&c->arena, "(%s + C%d_LD(C%d_OFF + n))", v, i, i);
+    if (own->m.bias.buffer) {
+        const char *at = arena_text(&c->arena, "C%d_OFF + n", i), *bias = kernel_constant(g->l, constants, name_of(g, "C", i), &own->m.bias, at);
+        v = arena_text(&c->arena, "(%s + %s)", v, bias ? bias : arena_text(&c->arena, "C%d_LD(%s)", i, at));
+    }
     return kernel_given(g->l, own->node->outputs[0], name, v);
 }
 
-/* Stores row n of member I, whose sum is V. */
-static void add_store(Gemv *g, Kernel *k, Text *t, int i, const char *v)
+/* Stores row n of member I, whose sum is V. CONSTANTS: NULL, or takes those that are read for it. */
+static void add_store(Gemv *g, Kernel *k, Text *t, int i, const char *v, Constants *constants)
 {
     Compilation *c = g->l->c;
     const Member *own = &g->members[i];
     const char *body = "", *result = "given";
     const Given given[2] = {{own->node->outputs[0], "given"}, {own->gate < 0 ? 0 : g->members[own->gate].node->outputs[0], "gate"}};
     if (own->node->epilogue)
-        result = kernel_elementwise(k, own->node->epilogue, arena_text(&c->arena, "P%d_", i), given, own->gate < 0 ? 1 : 2, &body);
+        result = kernel_elementwise(k, own->node->epilogue, arena_text(&c->arena, "P%d_", i), given, own->gate < 0 ? 1 : 2, constants, &body);
     text_add(t, "if (n < %lld) { ", (long long)own->m.n);
-    if (own->gate >= 0) text_add(t, "%s", own_result(g, own->gate, "v0", "gate"));
-    text_add(t, "%s%sY%d_ST(Y%d_OFF + n, %s); } ", own_result(g, i, v, "given"), body, i, i, result);
+    if (own->gate >= 0) text_add(t, "%s", own_result(g, own->gate, "v0", "gate", constants));
+    text_add(t, "%s%sY%d_ST(Y%d_OFF + n, %s); } ", own_result(g, i, v, "given", constants), body, i, i, result);
 }
 
 static void set_operands(Gemv *g, Kernel *k, int i)
@@ -276,11 +279,26 @@ static void set_operands(Gemv *g, Kernel *k, int i)
     if (!g->paired[i]) kernel_out(k, name_of(g, "Y", i), lower_output(g->l, own->node, 0));
 }
 
+/* What becomes of a unit's row r: TILE, STORE and READ (gemv.cu); CONSTANTS: of a part's row, the most. */
+typedef struct Units { Text tile, store, read; int constants; } Units;
+
+/* Row n of member I, which INDEX declares, to what is stored and read of each unit. */
+static void add_row(Gemv *g, Kernel *k, int i, const char *index, const char *v, Units *units)
+{
+    Constants constants = {0};
+    text_add(&units->store, "%s", index);
+    add_store(g, k, &units->store, i, v, &constants);
+    text_add(&units->read, "%sif (n < %lld) { %s} ", index, (long long)g->members[i].m.n, constants.count ? constants.read.data : "");
+    if (constants.count > units->constants) units->constants = constants.count;
+    text_free(&constants.read);
+}
+
 /* The units of member I: from UNIT on, less which its own begin. */
-static void add_units(Gemv *g, Kernel *k, int i, const char *unit, Text *tile, Text *store)
+static void add_units(Gemv *g, Kernel *k, int i, const char *unit, Units *units)
 {
     Compilation *c = g->l->c;
     const Member *own = &g->members[i];
+    Text *tile = &units->tile;
     if (own->gate >= 0) {
         const char *row = arena_text(&c->arena, "(int)(%s) * %d", unit, g->rows);
         text_add(tile, "if ((p) == 0) { ");
@@ -288,41 +306,47 @@ static void add_units(Gemv *g, Kernel *k, int i, const char *unit, Text *tile, T
         text_add(tile, "} else { ");
         add_tile(g, tile, i, row);
         text_add(tile, "} ");
-        text_add(store, "const idx n = %s + (r), m = 0; (void)m; ", row);
-        add_store(g, k, store, i, "v1");
+        add_row(g, k, i, arena_text(&c->arena, "const idx n = %s + (r), m = 0; (void)m; const int half = 0; (void)half; ", row), "v1", units);
         return;
     }
     add_tile(g, tile, i, arena_text(&c->arena, "((int)(%s) * %d + (p)) * %d", unit, g->parts, g->rows));
-    text_add(store, "for (int half = 0; half < %d; half++) { const float v = half ? v1 : v0; ", g->parts);
-    text_add(store, "const idx n = ((idx)(%s) * %d + half) * %d + (r), m = 0; (void)m; ", unit, g->parts, g->rows);
-    add_store(g, k, store, i, "v");
-    text_add(store, "} ");
+    text_add(&units->store, "UNROLL for (int half = 0; half < %d; half++) { const float v = half ? v1 : v0; ", g->parts);
+    text_add(&units->read, "UNROLL for (int half = 0; half < %d; half++) { ", g->parts);
+    add_row(g, k, i, arena_text(&c->arena, "const idx n = ((idx)(%s) * %d + half) * %d + (r), m = 0; (void)m; ", unit, g->parts, g->rows), "v", units);
+    text_add(&units->store, "} ");
+    text_add(&units->read, "} ");
 }
 
-/* Sets TILE and STORE; returns the units. */
+/* Sets TILE, STORE, READ and CONSTANTS; returns how many units there are. */
 static int64_t set_units(Gemv *g, Kernel *k)
 {
     Compilation *c = g->l->c;
-    Text tile = {0}, store = {0};
+    Units all = {0};
     int64_t units = 0;
     for (int i = 0; i < g->count; i++) {
         const Member *own = &g->members[i];
         set_operands(g, k, i);
         if (g->paired[i] || own->side) continue;
         const int64_t end = units + ceil_div(own->m.n, own->gate >= 0 ? g->rows : g->tile_rows);
-        text_add(&tile, "if ((u) < %lld) { end = %lld; each = %d; ", (long long)end, (long long)end, own->gate >= 0 ? g->rows : g->tile_rows);
-        text_add(&store, "if ((u) < %lld) { ", (long long)end);
-        add_units(g, k, i, arena_text(&c->arena, "(u) - %lld", (long long)units), &tile, &store);
-        text_add(&tile, "} else ");
-        text_add(&store, "} else ");
+        text_add(&all.tile, "if ((u) < %lld) { end = %lld; each = %d; ", (long long)end, (long long)end, own->gate >= 0 ? g->rows : g->tile_rows);
+        text_add(&all.store, "if ((u) < %lld) { ", (long long)end);
+        text_add(&all.read, "if ((u) < %lld) { ", (long long)end);
+        add_units(g, k, i, arena_text(&c->arena, "(u) - %lld", (long long)units), &all);
+        text_add(&all.tile, "} else ");
+        text_add(&all.store, "} else ");
+        text_add(&all.read, "} else ");
         units = end;
     }
-    text_add(&tile, "{ w = 0; n = last = 0; }");
-    text_add(&store, "{ }");
-    kernel_text(k, "TILE(u, p)", tile.data);
-    kernel_text(k, "STORE(u, r)", store.data);
-    text_free(&tile);
-    text_free(&store);
+    text_add(&all.tile, "{ w = 0; n = last = 0; }");
+    text_add(&all.store, "{ }");
+    text_add(&all.read, "{ }");
+    kernel_text(k, "TILE(u, p)", all.tile.data);
+    kernel_text(k, "STORE(u, r)", all.store.data);
+    kernel_text(k, "READ(u, r)", all.read.data);
+    kernel_int(k, "CONSTANTS", all.constants);
+    text_free(&all.tile);
+    text_free(&all.store);
+    text_free(&all.read);
     return units;
 }
 
@@ -337,7 +361,7 @@ static void set_sides(Gemv *g, Kernel *k)
         text_add(&from, "if ((s) < %lld) w = (const unsigned char *)(B%d + B%d_OFF) + (idx)((s) - %lld) * %lld; else ", (long long)(rows + own->m.n), i, i,
                  (long long)rows, 2 * (long long)own->m.stride);
         text_add(&store, "if ((s) < %lld) { const idx n = (s) - %lld, m = 0; (void)m; ", (long long)(rows + own->m.n), (long long)rows);
-        add_store(g, k, &store, i, "v");
+        add_store(g, k, &store, i, "v", NULL);
         text_add(&store, "} else ");
         rows += own->m.n;
     }
@@ -351,6 +375,20 @@ static void set_sides(Gemv *g, Kernel *k)
 }
 
 /* ---- how the work is cut */
+
+/* Rows of a tile. 16 bits: where units of 8 find a multiprocessor each, more of those fetch the matrices; that is the rule's choice (0). */
+static int tile_rows(const Gemv *g)
+{
+    static const int64_t candidates[] = {0, 8, 16};
+    const RowMatrix *m = g->main;
+    int64_t units = 0;
+    if (m->bits == 4) return high_tiles(g) ? 32 : 16;
+    if (g->parts == 2) return 16;
+    for (int i = 0; i < g->count; i++) units += ceil_div(g->members[i].m.n, 8);
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_rows/units=%lldx8,k=%lld,%s", (long long)units, (long long)m->k, dtype_name(g->type));
+    const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
+    return choice ? (int)choice : units <= MULTIPROCESSORS ? 8 : 16;
+}
 
 /* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
 typedef struct Cut { int64_t grid, warps, slices, depth, kept; } Cut;
