@@ -5,8 +5,8 @@
  * BID_X + GRID ...; its KS warps share each row along k in slices of SLICE elements, warp w those w, w + KS ..., NS of them. So a warp needs
  * its slices of the row X alone, and has them in registers. A slice of a
  * tile is TILE_ROWS rows of CHUNKS runs of 16 bytes; they come into shared memory, with 4 bits the scales and zeros behind
- * them, through a ring of DEPTH places for each warp: a divisor of NS, or a multiple. What the first BEFORE of them hold is asked for before the kernel
- * waits for those before it: matrices and SCALE are constants. The others follow behind the row, which else would wait in the same queues.
+ * them, through a ring of DEPTH places for each warp: a divisor of NS, or a multiple. The first ones are asked for before the kernel waits for
+ * those before it: matrices and SCALE are constants.
  *   T TYPE          X's storage type, F16 or BF16, and so that of everything read here, but for what an epilogue reads
  *   BITS 16, 4      4: com.microsoft MatMulNBits, elements - zero times the scale of their group of GROUP (a multiple of 32);
  *                   ZEROS 0: zero is 8, 1: packed like the elements, rows of ZERO_ROW bytes. Rows of ROW_BYTES, KB groups of 32, KG of GROUP a row
@@ -16,7 +16,7 @@
  *   COPIED          a word holds the scales that a lane needs of a row's slice, and one the zeros; else they come through registers, and DEPTH divides NS
  *   SCALED          4 bits: the row is of BF16
  *   SCALE_BYTES     COPIED: of what a lane copies of them, 4 or 8
- *   RESIDENT        blocks that a multiprocessor should have room for
+ *   RESIDENT        blocks that a multiprocessor should have room for; REGISTERS > 0: so many a thread at most, instead
  *   UNITS           units of all matrices; UNITS_EACH: at most so many a block; KEPT: units whose sums the block keeps
  *   TILE(u, p)      statements: for part p of unit u set w (const unsigned char *, the matrix), n (first row), last (last row of the
  *                   matrix), perhaps end (the unit behind the matrix's last) and each (its rows in a unit), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
@@ -55,28 +55,27 @@
 #endif
 #define BLOCKS (SLICE / 32)    /* of 32 elements in a slice, 4 bits */
 #define WHOLE_K (K % SLICE == 0)
-/* Asks for what the places FIRST to END - 1 of the ring hold first. */
-#define ASK(first, end) \
-    do { \
-        UNROLL \
-        for (int p = (first); p < (end); p++) { \
-            FETCH(p, p % NS); \
-            COPY_END(); \
-            if ((p + 1) % NS == 0) NEXT_UNIT; \
-        } \
-    } while (0)
 #define SUM_AT(unit, warp, row) (((unit) * KS + (warp)) * TILE_ROWS + (row))
 #define MADE_ROWS (TILE_ROWS / PARTS) /* of a unit */
 #define CONSTANT(i) constant[half * CONSTANTS + (i)]
 /* Whether all rows of a block are made at once, by a thread each, which can have read its constants before the wait. */
 #define HOLDS (CONSTANTS && KEPT >= UNITS_EACH && KERNEL_BLOCK >= UNITS_EACH * MADE_ROWS)
+#if REGISTERS
+KERNEL_LEAN(KERNEL_BLOCK, REGISTERS)
+#else
 KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
+#endif
 {
 #if TENSOR
     const int g = LANE >> 2, t = LANE & 3;
 #include "gemv_ring.h"
     BEGIN_UNIT;
-    ASK(0, BEFORE);
+    UNROLL
+    for (int p = 0; p < DEPTH; p++) {
+        FETCH(p, p % NS);
+        COPY_END();
+        if ((p + 1) % NS == 0) NEXT_UNIT;
+    }
 #endif
 #if NORM == 1
 #define HEAD K

@@ -69,9 +69,6 @@
         HELD_READ
 #endif
     }
-#if TENSOR
-    ASK(BEFORE, DEPTH);
-#endif
 #if NORM || ELEMENTS
     float x[EACH][8];
 #endif

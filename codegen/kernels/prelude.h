@@ -27,6 +27,8 @@ typedef unsigned long long gp_u64;
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
 /* So that BLOCKS blocks find room on a multiprocessor. */
 #define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(KERNEL_PARAMS)
+/* With no more than so many registers a thread. */
+#define KERNEL_LEAN(threads, registers) extern "C" __global__ void __maxnreg__(registers) KERNEL_NAME(KERNEL_PARAMS)
 /* COUNT blocks that are neighbours along x run at once and reach each other's shared memory (sm_90 and later: codegen_has_clusters). Before a thread puts
  * something there it has waited once, since the others must have begun; what it put is there for blocks whose threads wait after it arrived. Each
  * thread arrives, then waits; those that have ended count as arrived. CLUSTER_PUT4(p, rank, v): four floats to where p, 16 bytes aligned, is in the
@@ -211,6 +213,7 @@ FN float gp_inverse_root(float v)
     static inline __attribute__((always_inline)) \
     void GP_BODY(const plan_host_index *gp_index, const int gp_thread, KERNEL_PARAMS)
 #define KERNEL_RESIDENT(threads, blocks) KERNEL(threads)
+#define KERNEL_LEAN(threads, registers) KERNEL(threads)
 #define KERNEL_END \
     __attribute__((visibility("default"))) \
     void KERNEL_NAME(const plan_host_index *gp_index, const unsigned long long *gp_args) \

@@ -376,7 +376,8 @@ static void set_sides(Gemv *g, Kernel *k)
 
 /* ---- how the work is cut */
 
-/* Rows of a tile. 16 bits: where units of 8 find a multiprocessor each, more of those fetch the matrices; that is the rule's choice (0). */
+/* Rows of a tile. 16 bits: where units of 8 find a multiprocessor each, and leave an eighth of those to the kernels beside, more of them fetch the
+ * matrices; that is the rule's choice (0). (Measured: tests/bench/RESULTS.md.) */
 static int tile_rows(const Gemv *g)
 {
     static const int64_t candidates[] = {0, 8, 16};
@@ -387,7 +388,7 @@ static int tile_rows(const Gemv *g)
     for (int i = 0; i < g->count; i++) units += ceil_div(g->members[i].m.n, 8);
     const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_rows/units=%lldx8,k=%lld,%s", (long long)units, (long long)m->k, dtype_name(g->type));
     const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return choice ? (int)choice : units <= MULTIPROCESSORS ? 8 : 16;
+    return choice ? (int)choice : units <= MULTIPROCESSORS * 7 / 8 ? 8 : 16;
 }
 
 /* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
@@ -437,15 +438,15 @@ static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
     return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(g, units, slices);
 }
 
-/* Places of the ring that are asked for before the wait. */
-static int64_t choose_before(const Gemv *g, int64_t units, const Cut *cut)
+/* The most registers of a thread, so that other kernels' blocks find room beside it; 0: as many as it wants. Where less is better only measuring tells:
+ * kernels too far ahead draw bandwidth from those that others wait for. */
+static int64_t registers(const Gemv *g, int64_t units)
 {
-    static const int64_t candidates[] = {0, 1, 2, 3}; /* 0: all */
+    static const int64_t candidates[] = {0, 64, 48};
     const RowMatrix *m = g->main;
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_before/units=%lldx%dx%d,k=%lld,bits=%d", (long long)units, g->parts, g->tile_rows,
+    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_registers/units=%lldx%dx%d,k=%lld,bits=%d", (long long)units, g->parts, g->tile_rows,
                                  (long long)m->k, m->bits);
-    const int64_t before = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return before && before < cut->depth ? before : cut->depth;
+    return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
 }
 
 /* Bytes of scales that a lane copies of a slice. */
@@ -572,7 +573,7 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "KS", cut.warps);
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
-    kernel_int(k, "BEFORE", choose_before(g, units, &cut));
+    kernel_int(k, "REGISTERS", registers(g, units));
     kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
     kernel_int(k, "KEPT", cut.kept);
     set_ahead(g, k, cut.grid);

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* SLICE: keys that a warp has at once, as a rule. A block's slices take up to ROOM bytes, which leaves some for the blocks of the kernels before and behind;
+/* SLICE: keys that a warp has at once; twice as many where heads have up to WIDE elements. A block's slices take up to ROOM bytes, which leaves some for the blocks of the kernels before and behind;
  * with ROOM_ANYWHERE no block takes more than 48 KB. A merge reads up to PARTS_BYTES. */
-enum { MAX_GROUP = 8, SLICE = 16, ROOM = 64 * 1024, ROOM_ANYWHERE = 24 * 1024, PARTS_BYTES = 256 * 1024, ROUNDS = 2, CLUSTER_HEADS = 2, CLUSTER_KEYS = 512 };
+enum { MAX_GROUP = 8, SLICE = 16, WIDE = 128, ROOM = 64 * 1024, ROOM_ANYWHERE = 24 * 1024, PARTS_BYTES = 256 * 1024, ROUNDS = 2, CLUSTER_HEADS = 2, CLUSTER_KEYS = 512 };
 
 static bool is_half(const Value *v) { return v && (v->dtype == DT_F16 || v->dtype == DT_BF16); }
 
@@ -191,14 +191,17 @@ typedef struct OneRowCut { int64_t slice, warps, crew, share, splits, cluster, r
  * leave room for it: as many as have CLUSTER_KEYS at once. (Measured: tests/bench/RESULTS.md.) */
 static OneRowCut one_row_cut(Lower *l, int64_t head, int64_t group, int64_t heads, int64_t keys)
 {
-    static const int64_t rooms[] = {64, 32, 16}, mosts[] = {64, 32, 16, 8}, clusters[] = {1, 4, 8, 16}, rounds[] = {1, 2, 4}, slices[] = {16, 32};
+    static const int64_t rooms[] = {64, 32, 16}, mosts[] = {64, 32, 16, 8}, clusters[] = {1, 4, 8, 16}, rounds[] = {1, 2, 4}, slices[] = {SLICE, 2 * SLICE};
     Compilation *c = l->c;
     const char *shape = arena_text(&c->arena, "heads=%lldx%lld,d=%lld", (long long)heads, (long long)group, (long long)head);
-    const int64_t keys_at_once = tuning_choice(l, arena_text(&c->arena, "attention_slice/%s", shape), slices, (int)COUNT_OF(slices), SLICE);
-    const int64_t slot = 4 * keys_at_once * head, limit = codegen_shared_limit(c, c->options.targets); /* slot: bytes of a slice */
+    const int64_t limit = codegen_shared_limit(c, c->options.targets);
+    const bool roomy = limit >= ROOM + 16 * 1024;
     int64_t room = ROOM_ANYWHERE;
-    if (limit >= ROOM + 16 * 1024) room = 1024 * tuning_choice(l, arena_text(&c->arena, "attention_room/%s", shape), rooms, (int)COUNT_OF(rooms), ROOM / 1024);
-    OneRowCut cut = {.slice = keys_at_once, .warps = room / slot < 16 ? room / slot : 16, .splits = 1, .cluster = 1};
+    if (roomy) room = 1024 * tuning_choice(l, arena_text(&c->arena, "attention_room/%s", shape), rooms, (int)COUNT_OF(rooms), ROOM / 1024);
+    int64_t slice = tuning_choice(l, arena_text(&c->arena, "attention_slice/%s", shape), slices, (int)COUNT_OF(slices), roomy && head <= WIDE ? 2 * SLICE : SLICE);
+    if (4 * slice * head > room) slice = SLICE;
+    const int64_t slot = 4 * slice * head; /* bytes */
+    OneRowCut cut = {.slice = slice, .warps = room / slot < 16 ? room / slot : 16, .splits = 1, .cluster = 1};
     cut.crew = group + 2 > 8 ? group + 2 : 8; /* a warp for each head of the new row */
     if (cut.crew < cut.warps) cut.crew = cut.warps;
     cut.share = cut.warps * cut.slice;
