@@ -263,8 +263,9 @@ static void print_text(const row *rows, size_t count, size_t steps, double step)
     double total = 0;
     for (size_t i = 0; i < count; i++)
         total += rows[i].microseconds;
-    printf("inside the step, with its timers on, which cost time: %.4g us from the end of the first wait to the last block's end\n"
-           "medians of %zu steps; phase, us, lead, ends after the wait (first, median and last block), edge in us\n", step, steps);
+    printf("timers are on, and cost time: with them a step takes %.4g us from the end of its first wait to its last block's end\n"
+           "medians of %zu steps, in us: phase (from a wait's end to the next launch's), begin of the median block before the wait's end (lead),\n"
+           "ends of the first, median and last block after it, from there to the next launch's wait's end (edge)\n", step, steps);
     printf("%-20s %6s %9s %9s %6s %8s %8s %8s %8s %8s %7s %5s %5s  %s\n", "kernel", "times", "phase", "us", "share", "lead", "first", "median", "last",
            "edge", "blocks", "SMs", "most", "label");
     for (size_t i = 0; i < count; i++) {
