@@ -2,7 +2,7 @@
  * and when it ended. It stands behind the prelude, in place of what that has where TIMERS is not defined. A kernel gets one more parameter, gp_timers:
  * the launch's records in the plan's memory, one for each block, blocks of x first (plan_stamp of runtime/plan.h: begin, waited, end, processor).
  *
- * Only the first thread of a block writes, and at once, so that no register is held; `waited` becomes 0 at the begin, for blocks that end without a
+ * Only the first thread of a block writes, and at once, so that no time is held in registers; `waited` becomes 0 at the begin, for blocks that end without a
  * wait. Kernels return from many places, so the body is a function that the kernel calls between two stamps. No barrier before the last one: threads
  * that have ended count as arrived at those of a cluster. */
 #define GP_STAMPS_OF(timers) ((timers) + 4 * (BID_X + (idx)GRID_X * (BID_Y + (idx)GRID_Y * BID_Z)))
