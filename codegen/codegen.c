@@ -114,7 +114,9 @@ static void add_prelude(Text *source, const Compilation *c, bool host)
         text_add_bytes(source, abi, strlen(abi));
         if (c->options.emulate_gpu) text_add(source, "#define GP_EMULATE 1\n");
     } else text_add(source, "#define STARTS_EARLY %d\n", starts_early(c));
+    if (c->options.timers) text_add(source, "#define TIMERS 1\n");
     text_add_bytes(source, prelude, strlen(prelude));
+    if (c->options.timers) text_add(source, "%s", template_text("timers"));
     text_add_bytes(source, tiles, strlen(tiles));
     text_add_bytes(source, wgmma, strlen(wgmma));
     text_add_bytes(source, experts, strlen(experts));

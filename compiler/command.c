@@ -11,7 +11,7 @@
 
 enum OptionId {
     OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_ROWS, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE,
-    OPT_CONDITIONS, OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_TUNING, OPT_CANDIDATES, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
+    OPT_CONDITIONS, OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_TIMERS, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_TUNING, OPT_CANDIDATES, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
     OPT_VERSION
 };
 typedef enum Takes { NOTHING, A_VALUE, MAYBE_A_VALUE } Takes; /* MAYBE: only as --name=VALUE */
@@ -43,6 +43,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--run", OPT_RUN, A_VALUE, "PASS", "with --from-text: the first pass to run"},
     {"--verify-passes", OPT_VERIFY, NOTHING, NULL, "check the graph after each pass"},
     {"--emulate-gpu", OPT_EMULATE, NOTHING, NULL, "host code computes as a GPU's tensor cores and clusters of blocks do: for tests, slow"},
+    {"--timers", OPT_TIMERS, NOTHING, NULL, "kernels say when each of their blocks began, had waited and ended, for plan-run --bench --timers"},
     {"--json", OPT_JSON, NOTHING, NULL, "print the report as JSON"},
     {"--quiet", OPT_QUIET, NOTHING, NULL, "print no report and no notes"},
     {"--help", OPT_HELP, NOTHING, NULL, "print this"},
@@ -161,6 +162,7 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     case OPT_RUN: out->run = value; break;
     case OPT_VERIFY: o->verify_passes = true; break;
     case OPT_EMULATE: o->emulate_gpu = true; break;
+    case OPT_TIMERS: o->timers = true; break;
     case OPT_CHECK: o->check_only = true; break;
     case OPT_SINGLE: o->require_single_segment = true; o->require_signature = value; break;
     case OPT_LENGTHS: o->check_lengths = true; break;

@@ -482,7 +482,7 @@ int64_t tuning_choice(Lower *l, const char *key, const int64_t *candidates, int 
 
 /* ---- the compilation */
 /* offset in bytes; value: an iteration (literal), or a block whose condition the launch sets (condition) */
-typedef struct LaunchArg { bool literal, condition; uint32_t buffer; int64_t offset; int64_t value; } LaunchArg;
+typedef struct LaunchArg { bool literal, condition, timers; uint32_t buffer; int64_t offset; int64_t value; } LaunchArg;
 typedef struct Access { uint32_t buffer; int mode; int64_t offset, bytes; } Access; /* mode 1 read, 2 write, 3 both */
 typedef struct Launch {
     uint32_t kernel;       /* in c->kernels */
@@ -516,6 +516,7 @@ typedef struct Options {
     SampleTail sample;          /* UNSET: the recipe decides */
     bool weights_reference, verify_passes, check_only, print_recipe, quiet, require_single_segment;
     bool emulate_gpu;           /* host code takes the variants written for a GPU's tensor cores */
+    bool timers;                /* each block of a launch stamps when it began, had waited, and ended */
     const char *tuning_path;    /* answers of plan-run --tune */
     bool tune_candidates;       /* add signatures "decode#KEY=VALUE" for it */
     bool check_lengths;         /* add signatures "decode@L": decode with the position pinned to L */
@@ -552,6 +553,7 @@ struct Compilation {
     int64_t capacity;
     uint32_t extents;              /* buffer of the extents table; set by lower */
     uint32_t tickets;              /* words by which blocks of a launch meet, all 0 between launches; a buffer, set by lower; 0 none */
+    uint32_t timers[2];            /* buffers of the stamps: of steps, which share one, and of `load`; set by lower; 0 none */
     int64_t products_of_4_bits, products_of_16_bits; /* bytes of the matrices that rows alone are multiplied with; set by lower */
     uint32_t buffer_count, buffer_room; Buffer *buffers; /* 1-based */
     RegionSizes regions;

@@ -1,6 +1,7 @@
 /* kernel.c - kernel instances: a template's name and the macros that specialise it. Instances with the same text are one
  * kernel, so layers of one shape share it. */
 #include "lower.h"
+#include "format.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -263,6 +264,16 @@ static bool template_exchanges(const char *text)
     return false;
 }
 
+/* The launch's stamps are one more parameter, the last; the body gets all of them as arguments (timers.h). */
+static void timer_parameter(Kernel *k, bool extents, int words, Text *unpack)
+{
+    text_add(&k->macros, "%sgp_u64 *gp_timers\n#define KERNEL_ARGS ", words ? ", " : "");
+    text_add(unpack, "%s(gp_u64 *)gp_args[%d]", words ? ", " : "", words);
+    for (int i = 0; i < k->operand_count; i++) text_add(&k->macros, "%s, ", k->operands[i].name);
+    text_add(&k->macros, "%s%s%sgp_timers\n#define KERNEL_TIMERS gp_args[%d]", k->l->guarded ? "gp_iteration, " : "",
+             k->condition >= 0 ? "gp_condition, " : "", extents ? "E, " : "", words);
+}
+
 static void parameters(Kernel *k, uint64_t slots)
 {
     Text unpack = { 0 };
@@ -289,7 +300,8 @@ static void parameters(Kernel *k, uint64_t slots)
         text_add(&unpack, "%s(const long long *)gp_args[%d]", words ? ", " : "", words);
         words++;
     }
-    if (!words) text_add(&k->macros, "void");
+    if (k->l->c->options.timers) timer_parameter(k, slots != 0, words, &unpack);
+    else if (!words) text_add(&k->macros, "void");
     text_add(&k->macros, "\n#define KERNEL_UNPACK %s\n", unpack.data ? unpack.data : "");
     text_free(&unpack);
     text_add(&k->macros, "#define LOAD_WORDS ");
@@ -321,12 +333,26 @@ static uint32_t intern_kernel(Kernel *k, int block)
     return c->kernel_count;
 }
 
+/* Steps share one buffer, since only the last one's stamps are read; it lies where a step's memory stays as it is behind it. */
+static void fill_timers(Lower *l, Launch *launch)
+{
+    Compilation *c = l->c;
+    const bool load = l->signature->kind == SIG_LOAD;
+    const int64_t from = l->stamps * PLAN_STAMP_BYTES, bytes = launch->grid[0] * launch->grid[1] * launch->grid[2] * PLAN_STAMP_BYTES;
+    if (!c->timers[load]) c->timers[load] = buffer_new(c, "timers", load ? REGION_LOAD : REGION_STATE, 0, load ? l->index : 0);
+    Buffer *b = &c->buffers[c->timers[load]];
+    if (b->bytes < from + bytes) b->bytes = from + bytes;
+    launch->args[launch->arg_count++] = (LaunchArg){ .timers = true, .buffer = c->timers[load], .offset = from };
+    launch->accesses[launch->access_count++] = (Access){ c->timers[load], 2, from, bytes };
+    l->stamps += bytes / PLAN_STAMP_BYTES;
+}
+
 static void fill_launch(Kernel *k, Launch *launch, bool extents)
 {
     Lower *l = k->l;
     launch->arg_count = k->operand_count + l->guarded + (k->condition >= 0) + extents;
-    launch->args = NEW_ARRAY(l->c, LaunchArg, launch->arg_count + 1);
-    launch->accesses = NEW_ARRAY(l->c, Access, launch->arg_count + 1);
+    launch->args = NEW_ARRAY(l->c, LaunchArg, launch->arg_count + 2);
+    launch->accesses = NEW_ARRAY(l->c, Access, launch->arg_count + 2);
     launch->access_count = k->operand_count + extents;
     for (int i = 0; i < k->operand_count; i++) {
         const Operand *o = &k->operands[i];
@@ -370,7 +396,7 @@ void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, in
     text_add(&k->macros, "#define KERNEL_BLOCK %d\n", block);
     count_traffic(k);
     uint32_t kernel = intern_kernel(k, block);
-    k->l->c->kernels[kernel].arg_count = k->operand_count + k->l->guarded + (k->condition >= 0) + (slots != 0);
+    k->l->c->kernels[kernel].arg_count = k->operand_count + k->l->guarded + (k->condition >= 0) + (slots != 0) + k->l->c->options.timers;
     Launch *launch = launch_new(k->l);
     launch->kernel = kernel;
     launch->grid[0] = grid_x;
@@ -381,5 +407,6 @@ void kernel_launch(Kernel *k, int64_t grid_x, int64_t grid_y, int64_t grid_z, in
     launch->bytes_fixed = k->bytes_fixed;
     launch->bytes_row = k->bytes_row;
     fill_launch(k, launch, slots != 0);
+    if (k->l->c->options.timers) fill_timers(k->l, launch);
     text_free(&k->macros);
 }

@@ -42,6 +42,7 @@ struct Lower {
     int64_t trial_value;
     int launch_count, launch_room;
     Launch *launches;
+    int64_t stamps;          /* records of --timers that the launches so far have */
     uint32_t dim_room; Dim *dims; /* memo of lower_dim */
     int edge_count; Edge *edges;
     int segment_count; Segment *segments;

@@ -19,7 +19,7 @@ static void emit_launch(Emitter *e, const Launch *launch)
     for (int i = 0; i < launch->arg_count; i++) {
         const LaunchArg *a = &launch->args[i];
         plan_arg_record arg = { .kind = a->condition ? PLAN_ARG_CONDITION : PLAN_ARG_ITERATION, .value = (uint64_t)a->value };
-        if (!a->literal && !a->condition) arg = (plan_arg_record){ .kind = PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
+        if (!a->literal && !a->condition) arg = (plan_arg_record){ .kind = a->timers ? PLAN_ARG_TIMERS : PLAN_ARG_POINTER, .region = (uint32_t)e->c->buffers[a->buffer].region, .value = place(e, a->buffer, a->offset) };
         plan_writer_add(e->w, PLAN_SECTION_ARGS, &arg);
     }
     for (int i = 0; i < launch->access_count; i++) {
@@ -218,9 +218,9 @@ static void emit_model(Emitter *e)
     const Options *o = &c->options;
     uint32_t logits = logits_output(c), token = token_input(c);
     const char *main_name = c->signatures[1].name;
-    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s targets=%s weights=%s%s%s%s%s%s%s", (long long)c->capacity,
+    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s targets=%s weights=%s%s%s%s%s%s%s%s", (long long)c->capacity,
                                      sample_name(o->sample), report.targets, o->weights_reference ? "reference" : "embed",
-                                     o->check_lengths ? " check-lengths" : "", o->emulate_gpu ? " emulate-gpu" : "",
+                                     o->check_lengths ? " check-lengths" : "", o->emulate_gpu ? " emulate-gpu" : "", o->timers ? " timers" : "",
                                      o->tune_candidates ? " tune-candidates" : "", tuning_option(c),
                                      o->rows ? arena_text(&c->arena, " rows=%lld", (long long)o->rows) : "",
                                      o->conditions == CONDITIONS_SEAM ? " conditions=seam" : "");

@@ -173,7 +173,7 @@ static void check_places(audit *a, uint32_t i) {
     const plan_launch_record *l = launch_at(a, i);
     for (uint32_t k = 0; k < l->access_count; k++) check_access(a, i, &a->v->accesses[l->access + k]);
     for (uint32_t k = 0; k < l->arg_count; k++)
-        if (a->v->args[l->arg + k].kind == PLAN_ARG_POINTER) check_pointer(a, i, k);
+        if (plan_arg_is_place(&a->v->args[l->arg + k])) check_pointer(a, i, k);
 }
 
 /* --- life: in pieces of PLAN_ALIGN bytes, for that is where buffers begin --- */
@@ -419,7 +419,7 @@ static void show_launch(audit *a, uint32_t i) {
     uint32_t pointers = 0, iterations = 0, conditions = 0, reads = 0, writes = 0;
     for (uint32_t k = 0; k < l->arg_count; k++) {
         conditions += a->v->args[l->arg + k].kind == PLAN_ARG_CONDITION;
-        pointers += a->v->args[l->arg + k].kind == PLAN_ARG_POINTER;
+        pointers += plan_arg_is_place(&a->v->args[l->arg + k]) != 0;
         iterations += a->v->args[l->arg + k].kind == PLAN_ARG_ITERATION;
     }
     for (uint32_t k = 0; k < l->access_count; k++) {

@@ -50,6 +50,15 @@ static inline const char *plan_view_string(const plan_view *view, uint32_t offse
     return (const char *)view->strings + offset;
 }
 
+/* Whether an argument is a place in a region. */
+static inline int plan_arg_is_place(const plan_arg_record *a) { return a->kind == PLAN_ARG_POINTER || a->kind == PLAN_ARG_TIMERS; }
+static inline uint64_t plan_launch_blocks(const plan_launch_record *l) { return (uint64_t)l->grid_x * l->grid_y * l->grid_z; } /* below 2^63 */
+/* The argument that says where the launch's blocks stamp their times, or NULL. */
+static inline const plan_arg_record *plan_launch_timers(const plan_view *view, const plan_launch_record *l) {
+    const plan_arg_record *last = view->args + l->arg + l->arg_count - 1;
+    return l->arg_count && last->kind == PLAN_ARG_TIMERS ? last : NULL;
+}
+
 /* Evaluates a checked postfix expression; SYMBOL_VALUES are by index in `symbols`.
  * Errors: RANGE (overflow, division by zero), FORMAT (not a well-formed expression). *OUT is then unchanged. */
 plan_status plan_expr_eval(const plan_expr_record *expr, uint32_t count, const int64_t *symbol_values, int64_t *out);

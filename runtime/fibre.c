@@ -14,11 +14,13 @@
 #endif
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
@@ -319,8 +321,24 @@ static void service_sync(void) {
     switch_to(f, (unsigned)next);
 }
 
+static unsigned long long service_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec;
+}
+
+/* Numbered as they ask first. */
+static unsigned long long service_worker(void) {
+    static atomic_uint count;
+    static _Thread_local unsigned mine;
+    if (!mine)
+        mine = atomic_fetch_add(&count, 1) + 1;
+    return mine - 1;
+}
+
 const plan_host_services plan_fibre_services = {
     service_sync, service_sum, service_max, service_shuffle, plan_cluster_arrive, plan_cluster_wait, plan_cluster_put,
+    service_now, service_worker,
 };
 
 plan_fibres *plan_fibres_running(void) { return running; }

@@ -99,7 +99,9 @@ enum plan_signature_kind { PLAN_SIGNATURE_LOAD = 0, PLAN_SIGNATURE_DECODE = 1, P
 enum plan_binding_kind { PLAN_BINDING_INPUT = 0, PLAN_BINDING_OUTPUT = 1 };
 enum plan_arg_kind { PLAN_ARG_POINTER = 0, PLAN_ARG_I64 = 1, PLAN_ARG_F32 = 2,
                      PLAN_ARG_ITERATION = 3, /* an i64: which iteration of a launch loop this launch is; no length */
-                     PLAN_ARG_CONDITION = 4 /* the handle of a block's conditional node; exists while a graph is built */ };
+                     PLAN_ARG_CONDITION = 4, /* the handle of a block's conditional node; exists while a graph is built */
+                     PLAN_ARG_TIMERS = 5 /* a pointer, the last argument: where each block of the launch stamps its times */ };
+enum { PLAN_STAMP_BYTES = 32 /* of a block: plan_stamp of plan.h */ };
 /* When the launches of a block run. */
 enum plan_block_kind { PLAN_BLOCK_IF = 0 /* once when its word is not 0 */, PLAN_BLOCK_ELSE = 1 /* once when it is 0 */,
                        PLAN_BLOCK_WHILE = 2 /* again and again while it is not 0 */ };

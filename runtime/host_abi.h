@@ -29,6 +29,9 @@ typedef struct plan_host_services {
     /* Four floats to where PLACE, in the block's shared memory, is in that of the cluster's block RANK: there when a thread of that block has waited
      * for the caller's next arrival, until then NaN. Only after the caller has waited once, and before that block ends. */
     void (*cluster_put)(void *place, int rank, const float *values);
+    /* Of plans with timers, from any kernel: nanoseconds of a clock that never goes back, and the number of the calling system thread. */
+    unsigned long long (*now)(void);
+    unsigned long long (*worker)(void);
 } plan_host_services;
 
 /* A kernel KERNEL for clusters has this beside its entry, named KERNEL_cluster: puts at *COUNT how many blocks, neighbours along x, are a cluster, and

@@ -10,6 +10,7 @@
  * sampling.c  parameters of the tail, stop tokens
  * step.c      replay, eager, prefill, run, rewind, tokens, time
  * rows.c      rows of a batch with lengths of their own
+ * stamps.c    what the blocks of plans with timers say of a step
  * tensor.c    inputs, outputs, states, logits
  */
 #ifndef PLAN_INTERNAL_H
@@ -41,6 +42,7 @@ struct plan {
     uint32_t decode;                      /* signature, or NONE */
     uint32_t token_binding;               /* decode's token input, or NONE */
     int64_t prefill_limit;
+    bool timers;                          /* launches stamp times */
     atomic_int sessions;                  /* open ones */
 };
 
@@ -112,6 +114,8 @@ plan_status plan_session_capture_signature(plan_session *s, uint32_t signature);
 /* flow.c: whether a launch does nothing but set the condition of a node; all launches of one step, as graphs or one by one. */
 bool plan_sets_condition(const plan_driver_launch *l);
 plan_status plan_session_launch(plan_session *s, uint32_t signature, bool eager);
+/* stamps.c: before a step of a plan with timers, those of launches that may not run in it; else nothing. */
+plan_status plan_session_clear_stamps(plan_session *s, uint32_t signature);
 /* Where a binding's bytes are: the plan's buffer or the caller's. */
 plan_address plan_session_address(const plan_session *s, uint32_t binding);
 plan_status plan_find_binding(const plan *p, uint32_t signature, const char *name, int kind, uint32_t *out);

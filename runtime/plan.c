@@ -193,7 +193,7 @@ static plan_status run_load_launches(plan *p, const plan_signature_record *s, ui
         for (uint32_t k = p->view.launches[i].arg; k < p->view.launches[i].arg + p->view.launches[i].arg_count; k++) {
             const plan_arg_record *a = &p->view.args[k];
             args[k] = a->value;
-            if (a->kind != PLAN_ARG_POINTER)
+            if (!plan_arg_is_place(a))
                 continue;
             if (a->region == PLAN_REGION_ARENA && !p->base[PLAN_REGION_ARENA])
                 status = allocate_region(p, PLAN_REGION_ARENA);
@@ -347,10 +347,12 @@ static plan_status load_view(plan *p, const void *bytes, uint64_t size, const pl
     p->pointers = plan_host_allocate(&p->allocator, v->arg_count, 1);
     if (!p->modules || !p->functions || !p->pointers)
         return plan_fail(PLAN_ERROR_MEMORY, "no memory for %u kernels and %u arguments", v->kernel_count, v->arg_count);
-    for (uint32_t i = 0; i < v->arg_count; i++)
-        p->pointers[i] = v->args[i].kind == PLAN_ARG_POINTER     ? PLAN_WORD_ADDRESS
+    for (uint32_t i = 0; i < v->arg_count; i++) {
+        p->timers |= v->args[i].kind == PLAN_ARG_TIMERS;
+        p->pointers[i] = plan_arg_is_place(&v->args[i])          ? PLAN_WORD_ADDRESS
                          : v->args[i].kind == PLAN_ARG_CONDITION ? PLAN_WORD_CONDITION
                                                                  : PLAN_WORD_LITERAL;
+    }
     find_roles(p);
     status = open_driver(p, options);
     if (!status)

@@ -267,6 +267,19 @@ PLAN_API plan_status plan_session_profile(plan_session *s, const char *signature
 /* The kernel, the label and the bytes (without what depends on the position) of one launch; texts live as long as the plan. */
 PLAN_API plan_status plan_launch_info(const plan *p, const char *signature, size_t index, const char **kernel, const char **label,
                                       uint64_t *bytes);
+/* Where a step's time goes inside the step, for plans compiled with gcc-plan --timers: what one block of a launch stamped. Nanoseconds of the
+ * device's clock (cuda: %globaltimer, as fine as the GPU counts; host: of the system), by the block's first thread. */
+typedef struct plan_stamp {
+    uint64_t begin;     /* 0, as the others are then: the launch did not run, since no condition led to it */
+    uint64_t waited;    /* when its wait for the launches before it was over; 0: it ended without, having no work */
+    uint64_t end;
+    uint64_t processor; /* the multiprocessor that it ran on; host: a number of the system thread */
+} plan_stamp;
+/* The stamps of the blocks of launch LAUNCH (from 0) of SIGNATURE in the session's last step, captured or eager, which must have been one of that
+ * signature: blocks of x first, then y, then z. In a loop, those of its last time. *COUNT is the number of blocks; OUT must have ROOM for them, or is
+ * NULL with ROOM 0: then only *COUNT is written, and no step is needed. Waits for the step. plan_session_profile and a rewind to 0 leave none that mean
+ * anything. Errors: ARGUMENT, NAME, RANGE (LAUNCH; ROOM below the count), STATE (a plan without timers; another last step), DRIVER. */
+PLAN_API plan_status plan_session_stamps(plan_session *s, const char *signature, size_t launch, plan_stamp *out, size_t room, size_t *count);
 /* Bytes of the device in use now, by this process and any other. Thread-safe. Errors: ARGUMENT, DRIVER. */
 PLAN_API plan_status plan_device_bytes(plan *p, uint64_t *out);
 /* Copy bandwidth of the device measured now, bytes a second (read + write), for reports. */

@@ -48,6 +48,8 @@ static const char help[] =
     "  --endurance N         instead: N steps, one by one; the memory must not change by a byte\n"
     "  --tune FILE           time the decode steps of a plan made with gcc-plan --tune-candidates; write FILE for gcc-plan --tuning\n"
     "  --profile             with --bench: then each launch timed by itself, summed by kernel\n"
+    "  --timers              with --bench: then where the time goes inside the step, by kernel; needs a plan made with\n"
+    "                        gcc-plan --timers\n"
     "  --json                --verify and --bench print JSON\n"
     "  --help                print this\n"
     "  --version             print the version\n"
@@ -385,7 +387,7 @@ static bool read_real(const char *text, double *out) {
 enum option_id {
     OPTION_TARGET = 256, OPTION_THREADS, OPTION_BYTES, OPTION_IDS, OPTION_ONE, OPTION_GENERATE, OPTION_TEMPERATURE, OPTION_TEXT,
     OPTION_TOP_K, OPTION_TOP_P, OPTION_MIN_P, OPTION_PENALTY, OPTION_SEED, OPTION_STOP, OPTION_ENDURANCE, OPTION_TUNE,
-    OPTION_EAGER, OPTION_COUNTERS, OPTION_VERIFY, OPTION_TOLERANCE, OPTION_MARGIN, OPTION_CHECK, OPTION_GROWTH, OPTION_BENCH, OPTION_PROFILE, OPTION_CONTEXT,
+    OPTION_EAGER, OPTION_COUNTERS, OPTION_VERIFY, OPTION_TOLERANCE, OPTION_MARGIN, OPTION_CHECK, OPTION_GROWTH, OPTION_BENCH, OPTION_PROFILE, OPTION_TIMERS, OPTION_CONTEXT,
     OPTION_WARMUP, OPTION_ITERATIONS, OPTION_JSON, OPTION_HELP, OPTION_VERSION
 };
 static const struct option options_table[] = {
@@ -402,7 +404,8 @@ static const struct option options_table[] = {
     {"verify", required_argument, NULL, OPTION_VERIFY},       {"tolerance", required_argument, NULL, OPTION_TOLERANCE},
     {"margin", required_argument, NULL, OPTION_MARGIN},       {"check-capture", no_argument, NULL, OPTION_CHECK},
     {"check-growth", no_argument, NULL, OPTION_GROWTH},
-    {"profile", no_argument, NULL, OPTION_PROFILE},           {"bench", no_argument, NULL, OPTION_BENCH},               {"context", required_argument, NULL, OPTION_CONTEXT},
+    {"profile", no_argument, NULL, OPTION_PROFILE},           {"timers", no_argument, NULL, OPTION_TIMERS},
+    {"bench", no_argument, NULL, OPTION_BENCH},               {"context", required_argument, NULL, OPTION_CONTEXT},
     {"warmup", required_argument, NULL, OPTION_WARMUP},       {"iterations", required_argument, NULL, OPTION_ITERATIONS},
     {"json", no_argument, NULL, OPTION_JSON},                 {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},           {NULL, 0, NULL, 0}};
@@ -480,6 +483,7 @@ static int take_option(run_options *o, int id, const char *value) {
     case OPTION_GROWTH: o->check_growth = true; return 0;
     case OPTION_BENCH: o->bench = true; return 0;
     case OPTION_PROFILE: o->profile = true; return 0;
+    case OPTION_TIMERS: o->timers = true; return 0;
     case OPTION_CONTEXT:
         return read_number(value, 0, INT64_MAX, &o->context) ? 0 : usage("--context: expected 0 or more, found '%s'", value);
     case OPTION_WARMUP:
@@ -514,6 +518,8 @@ static int parse(int argc, char **argv, run_options *o) {
         return usage("%s", "choose one of --verify, --check-capture, --check-growth, --bench, --endurance, --tune and --counters");
     if (o->eager && (o->check_capture || o->check_growth || o->bench || o->endurance || o->tune))
         return usage("%s", "--eager is part of --check-capture and --check-growth, and is not what --bench, --endurance and --tune time");
+    if (o->timers && !o->bench)
+        return usage("%s", "--timers is part of --bench");
     if (!o->verify && !o->check_capture && !o->check_growth && !o->bench && !o->endurance && !o->tune && !o->counters && o->generate < 0)
         return usage("%s", "nothing to do: give --generate, --verify, --check-capture, --check-growth, --bench, --endurance, --tune or --counters");
     return 0;

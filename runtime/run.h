@@ -24,7 +24,7 @@ typedef struct run_options {
     double tolerance, margin;     /* negative: by the model's type */
     int64_t endurance;            /* steps; 0: not asked */
     int threads;
-    bool eager, one_at_a_time, check_capture, check_growth, bench, profile, counters, json, raw;
+    bool eager, one_at_a_time, check_capture, check_growth, bench, profile, timers, counters, json, raw;
 } run_options;
 
 /* What the command has measured of itself. */
@@ -70,6 +70,13 @@ int run_endurance(const run_options *o, plan *p);
 /* The prompt, again and again, up to the position; the next token is set. */
 plan_status run_reach(const run_options *o, plan *p, plan_session *s, int64_t context);
 int run_compare(const void *a, const void *b); /* of doubles, for qsort */
+/* Puts the session back to the position; sets *FIXED to false when its state does not allow that. */
+void run_go_back(plan_session *s, int64_t context, bool *fixed);
+/* --timers: what the launches of decode steps at a position stamped. *OUT is the caller's to free, also after an error. */
+typedef struct run_stamps run_stamps;
+plan_status run_take_stamps(const run_options *o, plan *p, plan_session *s, int64_t context, run_stamps **out);
+plan_status run_print_stamps(const run_options *o, const plan *p, run_stamps *r); /* a table, or a member of a JSON object */
+void run_free_stamps(run_stamps *r);
 plan_status run_profile(plan *p, plan_session *s); /* prints where the time of a decode step goes; the state is lost */
 
 #endif

@@ -13,6 +13,7 @@ typedef struct measurement {
     int64_t run_steps, context;
     double bandwidth;
     uint64_t launches, bytes, weights;
+    run_stamps *stamps; /* NULL without --timers */
 } measurement;
 
 int run_compare(const void *a, const void *b) {
@@ -25,8 +26,7 @@ static double percentile(const measurement *m, double share) {
     return m->times[i < m->count ? i : m->count - 1];
 }
 
-/* Puts the session back to the position, where its state allows. */
-static void go_back(plan_session *s, int64_t context, bool *fixed) {
+void run_go_back(plan_session *s, int64_t context, bool *fixed) {
     if (*fixed && plan_session_rewind(s, context))
         *fixed = false;
 }
@@ -71,7 +71,7 @@ static plan_status time_steps(const run_options *o, plan *p, plan_session *s, me
         if (!status)
             status = plan_session_wait(s);
         if (!status)
-            go_back(s, m->context, &fixed);
+            run_go_back(s, m->context, &fixed);
         if (!status && !plan_has_sampling(p))
             status = plan_session_set_token(s, 10);
     }
@@ -101,7 +101,7 @@ static void print_json(const plan *p, const measurement *m) {
     printf("{\"target\": \"%s\", \"context\": %" PRId64 ", \"iterations\": %zu, \"median_us\": %.4g, \"p10_us\": %.4g, "
            "\"p90_us\": %.4g, \"p99_us\": %.4g, \"tokens_per_second\": %.6g, \"launches\": %" PRIu64 ", \"bytes\": %" PRIu64
            ", \"bandwidth\": %.6g, \"share\": %.4g, \"run_steps\": %" PRId64 ", \"run_us\": %.4g, \"weights\": %" PRIu64
-           ", \"load_s\": %.4g, \"warm_ms\": %.4g, \"capture_ms\": %.4g}\n",
+           ", \"load_s\": %.4g, \"warm_ms\": %.4g, \"capture_ms\": %.4g",
            plan_target(p), m->context, m->count, percentile(m, 0.5), percentile(m, 0.1), percentile(m, 0.9), percentile(m, 0.99),
            1e6 / percentile(m, 0.5), m->launches, m->bytes, m->bandwidth,
            (double)m->bytes / (percentile(m, 0.5) * 1e-6) / m->bandwidth, m->run_steps, m->run, m->weights,
@@ -133,10 +133,24 @@ static void print_text(const plan *p, const measurement *m) {
         printf("%" PRId64 " steps in one replay: %.4g us a token (%.4g tok/s)\n", m->run_steps, m->run, 1e6 / m->run);
 }
 
+static plan_status print(const run_options *o, const plan *p, const measurement *m) {
+    if (!o->json)
+        print_text(p, m);
+    else
+        print_json(p, m);
+    if (o->json && m->stamps)
+        printf(", ");
+    plan_status status = m->stamps ? run_print_stamps(o, p, m->stamps) : PLAN_OK;
+    if (o->json)
+        printf("}\n");
+    return status;
+}
+
 int run_bench(const run_options *o, plan *p) {
     measurement m;
     int result = 1;
     int64_t capacity = plan_capacity(p);
+    size_t blocks;
     memset(&m, 0, sizeof m);
     m.context = o->context >= 0 ? o->context : capacity / 2 < 512 ? capacity / 2 : 512;
     if (capacity && m.context >= capacity)
@@ -146,21 +160,19 @@ int run_bench(const run_options *o, plan *p) {
         return 1;
     m.times = run_allocate((size_t)o->iterations, sizeof *m.times);
     if (plan_measure_bandwidth(p, &m.bandwidth) || plan_weight_bytes(p, &m.weights) || plan_step_cost(p, "decode", m.context, 1, &m.launches, &m.bytes) ||
-        time_steps(o, p, s, &m) || time_run(o, p, s, &m))
+        (o->timers && plan_session_stamps(s, "decode", 0, NULL, 0, &blocks)) || time_steps(o, p, s, &m) || time_run(o, p, s, &m) ||
+        (o->timers && m.count && run_take_stamps(o, p, s, m.context, &m.stamps)))
         run_failed(o);
     else if (m.count == 0)
         run_message("%s: no step fits between --context %" PRId64 " and the capacity of %" PRId64 " after the warm-up", o->path,
                     m.context, capacity);
     else {
         qsort(m.times, m.count, sizeof *m.times, run_compare);
-        if (o->json)
-            print_json(p, &m);
-        else
-            print_text(p, &m);
-        result = o->profile && run_profile(p, s) ? run_failed(o) : 0;
+        result = print(o, p, &m) || (o->profile && run_profile(p, s)) ? run_failed(o) : 0;
     }
     if (plan_session_close(s))
         result = run_failed(o);
     free(m.times);
+    run_free_stamps(m.stamps);
     return result;
 }

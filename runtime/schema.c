@@ -28,7 +28,7 @@ LIST(signature_kind, {PLAN_SIGNATURE_LOAD, "load"}, {PLAN_SIGNATURE_DECODE, "dec
      {PLAN_SIGNATURE_PREFILL, "prefill"}, {PLAN_SIGNATURE_MAIN, "main"})
 LIST(binding_kind, {PLAN_BINDING_INPUT, "input"}, {PLAN_BINDING_OUTPUT, "output"})
 LIST(arg_kind, {PLAN_ARG_POINTER, "pointer"}, {PLAN_ARG_I64, "i64"}, {PLAN_ARG_F32, "f32"},
-     {PLAN_ARG_ITERATION, "iteration"}, {PLAN_ARG_CONDITION, "condition"})
+     {PLAN_ARG_ITERATION, "iteration"}, {PLAN_ARG_CONDITION, "condition"}, {PLAN_ARG_TIMERS, "timers"})
 LIST(block_kind, {PLAN_BLOCK_IF, "if"}, {PLAN_BLOCK_ELSE, "else"}, {PLAN_BLOCK_WHILE, "while"})
 LIST(access_mode, {PLAN_ACCESS_READ, "read"}, {PLAN_ACCESS_WRITE, "write"}, {PLAN_ACCESS_BOTH, "both"})
 LIST(expr_op, {PLAN_EXPR_CONST, "const"}, {PLAN_EXPR_SYMBOL, "symbol"}, {PLAN_EXPR_ADD, "add"},

@@ -62,7 +62,7 @@ static void resolve_signature(plan_session *s, const plan_signature_record *g) {
         for (uint32_t k = v->launches[i].arg; k < v->launches[i].arg + v->launches[i].arg_count; k++) {
             const plan_arg_record *a = &v->args[k];
             s->args[k] = a->value;
-            if (a->kind != PLAN_ARG_POINTER)
+            if (!plan_arg_is_place(a))
                 continue;
             s->args[k] += s->base[a->region];
             uint32_t owner = s->any_bound && a->region == PLAN_REGION_IO ? find_owner(v, g, a->value) : PLAN_NONE;

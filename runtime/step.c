@@ -89,6 +89,8 @@ static plan_status run_step(plan_session *s, uint32_t signature, bool eager) {
     int64_t growth;
     plan_status status = evaluate_steps(s, signature, &growth);
     if (!status)
+        status = plan_session_clear_stamps(s, signature);
+    if (!status)
         status = plan_session_launch(s, signature, eager);
     if (status)
         return status;

@@ -206,6 +206,14 @@ static plan_status check_code(const plan_view *v, const plan_report *r) {
     return PLAN_OK;
 }
 
+/* A record for each block of the launch. */
+static plan_status check_timers(const plan_view *v, const plan_report *r, const plan_launch_record *l) {
+    const plan_arg_record *a = plan_launch_timers(v, l);
+    if (!a) return PLAN_OK;
+    const uint64_t blocks = plan_launch_blocks(l), bytes = blocks > UINT64_MAX / PLAN_STAMP_BYTES ? UINT64_MAX : blocks * PLAN_STAMP_BYTES;
+    return outside(v, a->region, a->value, bytes) ? range_fault(v, r, "args", (uint32_t)(a - v->args), "value", a->region, a->value, bytes) : PLAN_OK;
+}
+
 static plan_status check_launches(const plan_view *v, const plan_report *r) {
     for (uint32_t i = 0; i < v->launch_count; i++) {
         const plan_launch_record *l = &v->launches[i];
@@ -219,10 +227,12 @@ static plan_status check_launches(const plan_view *v, const plan_report *r) {
             return plan_view_fail(r, "launches[%" PRIu32 "].arg_count: expected %" PRIu32 " for kernel '%s', found %" PRIu32,
                                   i, v->kernels[l->kernel].arg_count,
                                   plan_view_string(v, v->kernels[l->kernel].name), l->arg_count);
+        plan_status status = check_timers(v, r, l);
+        if (status) return status;
     }
     for (uint32_t i = 0; i < v->arg_count; i++) {
         const plan_arg_record *a = &v->args[i];
-        if (a->kind == PLAN_ARG_POINTER && outside(v, a->region, a->value, 0))
+        if (plan_arg_is_place(a) && outside(v, a->region, a->value, 0))
             return range_fault(v, r, "args", i, "value", a->region, a->value, 0);
         if (a->kind == PLAN_ARG_F32 && a->value >> 32)
             return plan_view_fail(r, "args[%" PRIu32 "].value: expected 32 bits, found 0x%" PRIx64, i, a->value);

@@ -25,7 +25,7 @@ kernels_ascii() { ! LC_ALL=C grep -n '[^ -~	]' codegen/kernels/*.cu codegen/kern
 kernels_own_names() { # what a template defines is undefined behind it: the next one in its module would lack what stands before all
     local both
     defined() { sed -n 's/^ *# *define *\([A-Za-z0-9_]*\).*/\1/p' "$@" | sort -u; }
-    both=$(comm -12 <(defined codegen/kernels/{prelude,tiles,wgmma,experts}.h) <(defined codegen/kernels/*.cu $(ls codegen/kernels/*.h | grep -vE '/(prelude|tiles|wgmma|experts)\.h$')))
+    both=$(comm -12 <(defined codegen/kernels/{prelude,timers,tiles,wgmma,experts}.h) <(defined codegen/kernels/*.cu $(ls codegen/kernels/*.h | grep -vE '/(prelude|timers|tiles|wgmma|experts)\.h$')))
     [ -z "$both" ] || { echo "defined by a template and before it: $both"; return 1; }
 }
 kernel_parts() { # embed.awk: an include is as if the lines stood there, and one that is not there an error

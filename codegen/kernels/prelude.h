@@ -24,18 +24,21 @@ typedef unsigned long long gp_u64;
 
 #define FN static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
-#define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
+#ifndef TIMERS /* otherwise timers.h defines these */
+#define GP_KERNEL(...) extern "C" __global__ void __VA_ARGS__ KERNEL_NAME(KERNEL_PARAMS)
+#define GP_WAITED
+#endif
+#define KERNEL(threads) GP_KERNEL(__launch_bounds__(threads))
 /* So that BLOCKS blocks find room on a multiprocessor. */
-#define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) KERNEL_NAME(KERNEL_PARAMS)
+#define KERNEL_RESIDENT(threads, blocks) GP_KERNEL(__launch_bounds__(threads, blocks))
 /* With no more than so many registers a thread. */
-#define KERNEL_LEAN(threads, registers) extern "C" __global__ void __maxnreg__(registers) KERNEL_NAME(KERNEL_PARAMS)
+#define KERNEL_LEAN(threads, registers) GP_KERNEL(__maxnreg__(registers))
 /* COUNT blocks that are neighbours along x run at once and reach each other's shared memory (sm_90 and later: codegen_has_clusters). Before a thread puts
  * something there it has waited once, since the others must have begun; what it put is there for blocks whose threads wait after it arrived. Each
  * thread arrives, then waits; those that have ended count as arrived. CLUSTER_PUT4(p, rank, v): four floats to where p, 16 bytes aligned, is in the
  * cluster's block RANK, which must not end before it has waited for them. */
 #if __CUDA_ARCH__ >= 900
-#define KERNEL_CLUSTER(threads, count) \
-    extern "C" __global__ void __cluster_dims__(count, 1, 1) __launch_bounds__(threads) KERNEL_NAME(KERNEL_PARAMS)
+#define KERNEL_CLUSTER(threads, count) GP_KERNEL(__cluster_dims__(count, 1, 1) __launch_bounds__(threads))
 #define CLUSTER_ARRIVE() asm volatile("barrier.cluster.arrive.release;" ::: "memory")
 #define CLUSTER_WAIT() asm volatile("barrier.cluster.wait.acquire;" ::: "memory")
 #define CLUSTER_PUT4(p, rank, v) gp_cluster_put4((p), (rank), (v))
@@ -61,22 +64,19 @@ FN void gp_cluster_put4(float *p, int rank, const float *v)
 #define SYNC() __syncthreads()
 /* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: after that, or (GP_WAIT_EARLY, and all kernels
  * of a plan for which codegen sets STARTS_EARLY) before. Until it has waited,
- * a kernel touches nothing but constants, and what only the end of a step writes, or, behind a kernel with GP_WAIT_LATE, what that one read; all blocks that do more than find that they have no work wait,
- * and one at least in each kernel, so that a kernel's end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
+ * a kernel touches nothing but constants, what only the end of a step writes, what only this kernel writes, once a step, and, behind a kernel with
+ * GP_WAIT_LATE, what that one read; all blocks that do more than find that they have no work wait, and one at least in each kernel, so that a kernel's end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
 #if __CUDA_ARCH__ < 900
-#define GP_WAIT_EARLY
+#define GP_WAIT_EARLY GP_WAITED
+#define GP_WAIT_LATE GP_WAITED
 #else
-#define GP_WAIT_EARLY asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#define GP_WAIT_EARLY asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory"); GP_WAITED
+#define GP_WAIT_LATE asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory"); GP_WAITED
 #endif
 #if __CUDA_ARCH__ < 900 || STARTS_EARLY
 #define GP_WAIT GP_WAIT_EARLY
 #else
 #define GP_WAIT GP_WAIT_LATE
-#endif
-#if __CUDA_ARCH__ < 900
-#define GP_WAIT_LATE
-#else
-#define GP_WAIT_LATE asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 #endif
 /* Sets the condition of a graph's conditional node: its kernel is linked with the device runtime. */
 #define CONDITION_SET(handle, value) cudaGraphSetConditional((handle), (value))
@@ -208,6 +208,11 @@ FN float gp_inverse_root(float v)
 
 #define FN static inline __attribute__((always_inline, unused))
 #define UNROLL
+#ifndef TIMERS /* otherwise timers.h defines these */
+#define GP_BEGUN
+#define GP_WAITED
+#define GP_ENDED
+#endif
 #define GP_BODY GP_PASTE(KERNEL_NAME, _body)
 #define KERNEL(threads) \
     static inline __attribute__((always_inline)) \
@@ -219,10 +224,12 @@ FN float gp_inverse_root(float v)
     void KERNEL_NAME(const plan_host_index *gp_index, const unsigned long long *gp_args) \
     { \
         const int gp_end = gp_index->first_thread + gp_index->thread_count; \
+        GP_BEGUN \
         for (int gp_thread = gp_index->first_thread; gp_thread < gp_end; gp_thread++) { \
             GP_COPIES_NONE(); \
             GP_BODY(gp_index, gp_thread, KERNEL_UNPACK); \
         } \
+        GP_ENDED \
     }
 #define TID gp_thread
 #define BID_X (gp_index->block_x)
@@ -238,9 +245,9 @@ FN float gp_inverse_root(float v)
 #define ARRIVE(p) TICKET(p)
 #define ARRIVED_ALL() ((void)0)
 /* The fibres of a block run on one thread of the system, and a thread runs one block at a time. */
-#define GP_WAIT
-#define GP_WAIT_EARLY
-#define GP_WAIT_LATE
+#define GP_WAIT GP_WAITED
+#define GP_WAIT_EARLY GP_WAITED
+#define GP_WAIT_LATE GP_WAITED
 #define PREFETCH(pointer) ((void)0)
 #define PREFETCH_RUN(pointer, bytes) ((void)(pointer))
 #define CONDITION_SET(handle, value) (*(gp_u32 *)(handle) = (gp_u32)(value))

@@ -315,7 +315,7 @@ static const struct {
     {"launches[0]", "grid_x", "2147483648", "launches[0].grid_x: expected 1 to 2147483647, found 2147483648"},
     {"launches[0]", "arg_count", "2", "launches[0].arg_count: expected 3 for kernel 'gemv_0', found 2"},
     {"launches[5]", "arg", "8", "launches[5].arg: expected a run inside the 8 records of args, found 1 from 8"},
-    {"args[0]", "kind", "5", "args[0].kind: expected a known arg_kind, found 5"},
+    {"args[0]", "kind", "6", "args[0].kind: expected a known arg_kind, found 6"},
     {"args[0]", "region", "7", "args[0].region: expected a known region, found 7"},
     {"args[0]", "value", "0x1001", "args[0].value: expected inside the 4096 bytes of region weights, found 0 bytes at 4097"},
     {"args[2]", "value", "0x100000000", "args[2].value: expected 32 bits, found 0x100000000"},
@@ -350,6 +350,9 @@ static const struct {
     {"graph_terms[1]", "expr_count", "0", "graph_terms[1].expr: expected a postfix expression, found that it is empty"},
     {"graph_terms[1]", "expr", "4", "graph_terms[1].expr: expected a run inside the 5 records of exprs, found 3 from 4"},
     {"args[1]", "kind", "iteration", ""},
+    {"args[3]", "kind", "timers", ""},
+    {"args[1]", "kind", "timers", ""},
+    {"args[2]", "kind", "timers", "args[2].value: expected inside the 4096 bytes of region weights, found 128 bytes at 1065353216"},
     {"buffers[1]", "signature", "2", "buffers[1].signature: expected an index below 2 in signatures, found 2"},
     {"weights", NULL, "weight_refs[0] file=\"w.data\" region=arena\nweights 1224", "weight_refs[0].region: expected weights or load, found arena"},
     {"weights", NULL, "weight_refs[0] file=\"/etc/x\"\nweights 1224", "weight_refs[0].file: expected a file inside the model's folder, found '/etc/x'"},
@@ -431,6 +434,27 @@ static void test_blocks(void) {
     check_text(message, "blocks[18]: expected at most 16 blocks inside each other, found more", "blocks deeper than the limit");
     free(bytes);
     plan_writer_free(w);
+}
+
+/* A record for each block: launches 0 and 1, of 4 and of 16 blocks, have the same arguments. */
+static void test_timers(void) {
+    static const struct { uint64_t value; const char *message; } cases[] = {
+        {4096 - 16 * 32, ""},
+        {4096 - 16 * 32 + 1, "args[2].value: expected inside the 4096 bytes of region weights, found 512 bytes at 3585"},
+        {4096 - 4 * 32 + 1, "args[2].value: expected inside the 4096 bytes of region weights, found 128 bytes at 3969"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char message[512] = "";
+        plan_view view;
+        void *bytes = NULL;
+        uint64_t size;
+        plan_writer *w = build();
+        *(plan_arg_record *)plan_writer_record(w, PLAN_SECTION_ARGS, 2) = (plan_arg_record){PLAN_ARG_TIMERS, PLAN_REGION_WEIGHTS, cases[i].value};
+        if (plan_writer_write_memory(w, &bytes, &size, message, sizeof message)) abort();
+        (void)plan_view_open(bytes, size, &view, message, sizeof message);
+        check_text(message, cases[i].message, "records of timers lie in their region");
+        free(bytes);
+        plan_writer_free(w);
+    }
 }
 
 static void test_bad_texts(void) {
@@ -636,6 +660,7 @@ int main(int argc, char **argv) {
         test_bad_records();
     }
     test_blocks();
+    test_timers();
     test_bad_texts();
     test_structure();
     test_exprs();
