@@ -22,7 +22,8 @@
  *                   matrix), perhaps end (the unit behind the matrix's last) and each (its rows in a unit), with BITS 4 also s (const T *, scales), and z (const unsigned char *, zeros)
  *   STORE(u, r)     statements: stores what row r of unit u's parts makes of its sums v0 and, with PARTS 2, v1, and of constants;
  *   READ(u, r)      reads those, no more than CONSTANTS of a part's row, to CONSTANT(0) ..., words
- *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product
+ *   SIDE            rows of 16 bits besides, no more than there are blocks: SIDE_FROM(s) sets w, where row s is, SIDE_STORE(s, v) stores its product,
+ *                   with SIDE_CONSTANTS that SIDE_READ(s) reads
  *   AHEAD           bytes that a block brings into the L2 cache, of each of the AHEADS matrices AHEAD0, AHEAD1 that are read next
  *   NORM            2: the row is X as rows of HEAD elements, each times 1 / sqrt(mean of squares + EPSILON) times SCALE; with ELEMENTS
  *                   1: it is X (+ SKIP, rounded, with HAS_SKIP; stored to SUM with HAS_SUM) times 1 / sqrt(mean of squares +
@@ -100,6 +101,15 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
         UNROLL
         for (int j = 0; j < 4; j++) beside[e][j] = 0u;
         if (BID_X < SIDE && v < VECTORS) LD_CONSTANT(w + (idx)v * 16, beside[e]);
+    }
+    gp_u32 side_constant[SIDE_CONSTANTS + 1];
+    UNROLL
+    for (int j = 0; j < SIDE_CONSTANTS; j++) side_constant[j] = 0u;
+    if (BID_X < SIDE && TID == 0) {
+        gp_u32 *const constant = side_constant;
+        const int half = 0;
+        (void)constant, (void)half;
+        SIDE_READ(BID_X)
     }
 #endif
 #if HOLDS

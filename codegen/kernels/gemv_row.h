@@ -226,6 +226,9 @@
         float v = 0.0f;
         UNROLL
         for (int other = 0; other < KERNEL_BLOCK / 32; other++) v += asides[other];
+        gp_u32 *const constant = side_constant;
+        const int half = 0;
+        (void)constant, (void)half;
         SIDE_STORE(BID_X, v)
     }
 #endif

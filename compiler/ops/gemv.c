@@ -255,7 +255,7 @@ static const char *own_result(Gemv *g, int i, const char *v, const char *name, C
     return kernel_given(g->l, own->node->outputs[0], name, v);
 }
 
-/* Stores row n of member I, whose sum is V. CONSTANTS: NULL, or takes those that are read for it. */
+/* Stores row n of member I, whose sum is V. CONSTANTS takes those that are read for it. */
 static void add_store(Gemv *g, Kernel *k, Text *t, int i, const char *v, Constants *constants)
 {
     Compilation *c = g->l->c;
@@ -350,28 +350,32 @@ static int64_t set_units(Gemv *g, Kernel *k)
     return units;
 }
 
-/* Sets SIDE, its rows, and where they come from and go to. */
+/* Sets SIDE, its rows, where they come from and go to, and the constants that that takes. */
 static void set_sides(Gemv *g, Kernel *k)
 {
-    Text from = {0}, store = {0};
+    Compilation *c = g->l->c;
+    Units sides = {0};
     int64_t rows = 0;
     for (int i = 0; i < g->count; i++) {
         const Member *own = &g->members[i];
         if (!own->side) continue;
-        text_add(&from, "if ((s) < %lld) w = (const unsigned char *)(B%d + B%d_OFF) + (idx)((s) - %lld) * %lld; else ", (long long)(rows + own->m.n), i, i,
+        text_add(&sides.tile, "if ((s) < %lld) w = (const unsigned char *)(B%d + B%d_OFF) + (idx)((s) - %lld) * %lld; else ", (long long)(rows + own->m.n), i, i,
                  (long long)rows, 2 * (long long)own->m.stride);
-        text_add(&store, "if ((s) < %lld) { const idx n = (s) - %lld, m = 0; (void)m; ", (long long)(rows + own->m.n), (long long)rows);
-        add_store(g, k, &store, i, "v", NULL);
-        text_add(&store, "} else ");
+        text_add(&sides.store, "if ((s) < %lld) { ", (long long)(rows + own->m.n));
+        text_add(&sides.read, "if ((s) < %lld) { ", (long long)(rows + own->m.n));
+        add_row(g, k, i, arena_text(&c->arena, "const idx n = (s) - %lld, m = 0; (void)m; ", (long long)rows), "v", &sides);
+        text_add(&sides.store, "} else ");
+        text_add(&sides.read, "} else ");
         rows += own->m.n;
     }
-    text_add(&from, "w = 0;");
-    text_add(&store, "{ }");
     kernel_int(k, "SIDE", rows);
-    kernel_text(k, "SIDE_FROM(s)", from.data);
-    kernel_text(k, "SIDE_STORE(s, v)", store.data);
-    text_free(&from);
-    text_free(&store);
+    kernel_int(k, "SIDE_CONSTANTS", sides.constants);
+    kernel_text(k, "SIDE_FROM(s)", arena_text(&c->arena, "%sw = 0;", sides.tile.data ? sides.tile.data : ""));
+    kernel_text(k, "SIDE_STORE(s, v)", arena_text(&c->arena, "%s{ }", sides.store.data ? sides.store.data : ""));
+    kernel_text(k, "SIDE_READ(s)", arena_text(&c->arena, "%s{ }", sides.read.data ? sides.read.data : ""));
+    text_free(&sides.tile);
+    text_free(&sides.store);
+    text_free(&sides.read);
 }
 
 /* ---- how the work is cut */
