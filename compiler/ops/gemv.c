@@ -6,10 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_TOGETHER = 6, SIDE_ROWS = 128, MOST_ROWS = 32, SHARED_BYTES = 46 * 1024, SUMS_BYTES = 16 * 1024 };
-/* A multiprocessor's shared memory (what the runtime asks the driver for, see SHARED_CARVEOUT), and how
- * much of that on its way is enough. (Figures of an H200.) */
-enum { RING_SHARED = 132 * 1024, RING_FLYING = 96 * 1024 };
+enum { MAX_TOGETHER = 6, SIDE_ROWS = 128, MOST_ROWS = 32 };
 
 typedef struct Member {
     Node *node;
@@ -47,7 +44,7 @@ static bool member_fits(Lower *l, const Node *n, RowMatrix *m)
     if (!one_row(l, x) || !one_row(l, node_output(l->c, n, 0))) return false;
     memset(m, 0, sizeof *m);
     const bool fits = strcmp(n->op->name, "MatMulNBits") == 0 ? nbits_row_matrix(l, n, x->dtype, m) : matmul_row_matrix(l, n, x->dtype, m);
-    return fits && m->k % 8 == 0 && 2 * (m->k + 256) + m->k / 4 + 2560 <= SHARED_BYTES;
+    return fits && m->k % 8 == 0 && 2 * (m->k + 256) + m->k / 4 + 2560 <= GEMV_SHARED;
 }
 
 static bool whole_tiles(const Gemv *g, int rows)
@@ -378,121 +375,14 @@ static void set_sides(Gemv *g, Kernel *k)
     text_free(&sides.read);
 }
 
-/* ---- how the work is cut */
-
-/* Rows of a tile. 16 bits: where units of 8 find a multiprocessor each, and leave an eighth of those to the kernels beside, more of them fetch the
- * matrices; that is the rule's choice (0). (Measured: tests/bench/RESULTS.md.) */
+/* Rows of a tile. */
 static int tile_rows(const Gemv *g)
 {
-    static const int64_t candidates[] = {0, 8, 16};
-    const RowMatrix *m = g->main;
     int64_t units = 0;
-    if (m->bits == 4) return high_tiles(g) ? 32 : 16;
+    if (g->main->bits == 4) return high_tiles(g) ? 32 : 16;
     if (g->parts == 2) return 16;
     for (int i = 0; i < g->count; i++) units += ceil_div(g->members[i].m.n, 8);
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_rows/units=%lldx8,k=%lld,%s", (long long)units, (long long)m->k, dtype_name(g->type));
-    const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return choice ? (int)choice : units <= MULTIPROCESSORS * 7 / 8 ? 8 : 16;
-}
-
-/* SLICES of each warp, DEPTH places in its ring; KEPT: units whose sums a block keeps. */
-typedef struct Cut { int64_t grid, warps, slices, depth, kept; } Cut;
-
-static Cut cut_of(int64_t blocks, int64_t warps, int64_t slices)
-{
-    const int64_t each = ceil_div(slices, warps);
-    return (Cut){.grid = blocks, .warps = ceil_div(slices, each), .slices = each};
-}
-
-/* Time of the busiest multiprocessor, in slices: blocks on one share it. */
-static int64_t cost_of(const Cut *c, int64_t units)
-{
-    return ceil_div(units, c->grid) * ceil_div(c->grid, MULTIPROCESSORS) * c->warps * c->slices;
-}
-
-/* Blocks that stay, BLOCKS on a multiprocessor, of up to WARPS warps. */
-static Cut cut_resident(int64_t blocks, int64_t warps, int64_t units, int64_t slices)
-{
-    Cut cut = cut_of(MULTIPROCESSORS * blocks, warps, slices);
-    if (cut.grid > units) cut.grid = units;
-    return cut;
-}
-
-/* Few units: a block each, all in place at once. Many: blocks that stay, as many as keep a multiprocessor busy without an idle last round.
- * (Found by measuring on an H200: see tests/bench/RESULTS.md.) */
-static Cut cut_work(const Gemv *g, int64_t units, int64_t slices)
-{
-    if (units <= MULTIPROCESSORS) return cut_of(units, 20, slices);
-    if (units <= 2 * MULTIPROCESSORS && g->main->bits == 16) return cut_resident(1, 20, units, slices);
-    if (units <= 3 * MULTIPROCESSORS && slices <= 10) return cut_of(units, 10, slices);
-    if (g->main->bits == 16) return cut_resident(slices <= 8 ? 4 : 2, slices <= 8 ? 8 : 10, units, slices);
-    const Cut two = cut_resident(2, 10, units, slices), one = cut_resident(1, 20, units, slices);
-    return slices > 10 && cost_of(&one, units) <= cost_of(&two, units) ? one : two;
-}
-
-/* The table's choice (0), or 100 times the blocks that stay on a multiprocessor plus their warps. */
-static Cut choose_cut(const Gemv *g, int64_t units, int64_t slices)
-{
-    static const int64_t candidates[] = {0, 120, 210, 310, 408, 607};
-    const RowMatrix *m = g->main;
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_blocks/units=%lldx%dx%d,k=%lld,bits=%d,block=%lld,zeros=%d,%s", (long long)units,
-                                 g->parts, g->tile_rows, (long long)m->k, m->bits, (long long)(m->bits == 4 ? m->group : 0), m->zeros.buffer != 0,
-                                 dtype_name(g->type));
-    const int64_t choice = tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-    return choice ? cut_resident(choice / 100, choice % 100, units, slices) : cut_work(g, units, slices);
-}
-
-/* The most registers of a thread, so that other kernels' blocks find room beside it; 0: as many as it wants. Where less is better only measuring tells:
- * kernels too far ahead draw bandwidth from those that others wait for. */
-static int64_t registers(const Gemv *g, int64_t units)
-{
-    static const int64_t candidates[] = {0, 64, 48};
-    const RowMatrix *m = g->main;
-    const char *key = arena_text(&lower_compilation(g->l)->arena, "gemv_registers/units=%lldx%dx%d,k=%lld,bits=%d", (long long)units, g->parts, g->tile_rows,
-                                 (long long)m->k, m->bits);
-    return tuning_choice(g->l, key, candidates, (int)COUNT_OF(candidates), 0);
-}
-
-/* Bytes of scales that a lane copies of a slice. */
-static int scale_bytes(const Gemv *g) { return 2 * g->tile_rows * span_of(g) / g->main->group >= 256 ? 8 : 4; }
-
-/* Whether scales of a slice come in such pieces, and a row's zeros in one word. */
-static bool scales_copied(const Gemv *g)
-{
-    const RowMatrix *m = g->main;
-    if (m->bits != 4 || m->group > span_of(g) / 2) return false;
-    return ceil_div(m->k, m->group) % (scale_bytes(g) / 2) == 0 && (!m->zeros.buffer || m->zero_row % 4 == 0);
-}
-
-/* Bytes of a place in the ring. */
-static int64_t slot_bytes(const Gemv *g)
-{
-    const int64_t tile = g->tile_rows * span_of(g) * g->main->bits / 8;
-    if (!scales_copied(g)) return tile;
-    return tile + 2 * g->tile_rows * span_of(g) / g->main->group + (g->main->zeros.buffer ? 4 * g->tile_rows : 0);
-}
-
-/* How shared memory is used: the sums of units, then as many slices on their way as there is room for and use, a divisor of a warp's
- * slices of a tile or a multiple. ROW: bytes of the prepared row, which has its place there where there are no tensor cores. */
-static void place_ring(const Gemv *g, Cut *cut, int64_t row, int64_t units)
-{
-    const int64_t each = ceil_div(units, cut->grid), blocks = ceil_div(cut->grid, MULTIPROCESSORS), slice = cut->warps * slot_bytes(g);
-    const int64_t sums = cut->warps * g->tile_rows * 4, limit = codegen_shared_limit(lower_compilation(g->l), lower_compilation(g->l)->options.targets);
-    int64_t room = RING_SHARED / blocks - 1024;
-    if (room > limit) room = limit;
-    room -= 1024;
-    cut->kept = SUMS_BYTES / sums < each ? SUMS_BYTES / sums : each;
-    while (cut->kept > 1 && (cut->kept * sums > room / 8 || cut->kept * sums > SHARED_BYTES - row)) cut->kept /= 2;
-    if (cut->kept < 1) cut->kept = 1;
-    room -= cut->kept * sums;
-    int64_t depth = room / slice;
-    if (each > 1 && depth * slice * blocks > RING_FLYING) depth = RING_FLYING / (slice * blocks);
-    if (depth > each * cut->slices) depth = each * cut->slices;
-    if (depth < 1) depth = 1;
-    if (depth > cut->kept * cut->slices) depth = cut->kept * cut->slices;
-    if (depth > cut->slices) depth = g->main->bits != 4 || scales_copied(g) ? depth / cut->slices * cut->slices : cut->slices;
-    while (depth < cut->slices && cut->slices % depth) depth--;
-    cut->depth = depth;
+    return gemv_rows_16(g->l, g->main, g->type, units);
 }
 
 /* ---- what is wanted next */
@@ -545,9 +435,9 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     Compilation *c = g->l->c;
     const RowMatrix *m = g->main;
     const bool four = m->bits == 4;
-    const int64_t span = span_of(g), padded = ceil_div(m->k, span) * span;
-    Cut cut = choose_cut(g, units, padded / span);
-    place_ring(g, &cut, 2 * padded, units);
+    const int64_t span = span_of(g);
+    const RowTiles tiles = {.l = g->l, .main = m, .type = g->type, .parts = g->parts, .rows = g->tile_rows, .span = span, .units = units};
+    const RowCut cut = gemv_cut(&tiles);
     int mains = 0;
     for (int i = 0; i < g->count; i++) mains += !g->members[i].side;
     *(four ? &c->products_of_4_bits : &c->products_of_16_bits) += units * g->tile_rows * m->k * m->bits / 8;
@@ -558,8 +448,8 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "TILE_ROWS", g->tile_rows);
     kernel_int(k, "WHOLE", whole_tiles(g, g->tile_rows));
     kernel_int(k, "LINEAR", whole_tiles(g, g->tile_rows) && mains == g->parts);
-    kernel_int(k, "COPIED", scales_copied(g));
-    kernel_int(k, "SCALE_BYTES", scales_copied(g) ? scale_bytes(g) : 0);
+    kernel_int(k, "COPIED", cut.scale_bytes > 0);
+    kernel_int(k, "SCALE_BYTES", cut.scale_bytes);
     kernel_int(k, "SCALED", four && g->type == DT_BF16);
     kernel_int(k, "KB", ceil_div(m->k, 32));
     kernel_int(k, "GROUP", four ? m->group : 32);
@@ -577,8 +467,8 @@ static void launch(Gemv *g, Kernel *k, int64_t units)
     kernel_int(k, "KS", cut.warps);
     kernel_int(k, "NS", cut.slices);
     kernel_int(k, "DEPTH", cut.depth);
-    kernel_int(k, "REGISTERS", registers(g, units));
-    kernel_shared(k, cut.depth * cut.warps * slot_bytes(g));
+    kernel_int(k, "REGISTERS", cut.registers);
+    kernel_shared(k, cut.depth * cut.warps * cut.slot);
     kernel_int(k, "KEPT", cut.kept);
     set_ahead(g, k, cut.grid);
     kernel_early(k); /* those have weights to ask for */

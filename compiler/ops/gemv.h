@@ -27,6 +27,26 @@ bool nbits_row_matrix(Lower *l, const Node *n, DType t, RowMatrix *m);
 typedef struct NormRow { int skip, scale, sum; double epsilon; } NormRow;
 bool norm_row(Compilation *c, const Node *n, NormRow *r);
 
+/* What the kernel makes: UNITS tiles of ROWS matrix rows, of PARTS matrices each, along k in slices of SPAN elements; MAIN is one of the matrices. */
+typedef struct RowTiles {
+    Lower *l;
+    const RowMatrix *main;
+    DType type;
+    int parts, rows;
+    int64_t span, units;
+} RowTiles;
+/* SLICES of each of a block's WARPS, DEPTH places of SLOT bytes in its ring; KEPT: units whose sums a block keeps. REGISTERS: of a thread at most, 0: as many
+ * as it wants. SCALE_BYTES of scales that a lane copies of a slice; 0: they come through registers. */
+typedef struct RowCut {
+    int64_t grid, warps, slices, depth, slot, kept, registers;
+    int scale_bytes;
+} RowCut;
+enum { GEMV_SHARED = 46 * 1024 }; /* of the host's form */
+/* gemv_cut.c. Rows of a tile of 16 bits, UNITS of 8 in all: where each of those finds a multiprocessor, and an eighth is left to the kernels beside, more
+ * of them fetch the matrices. (Measured: tests/bench/RESULTS.md.) */
+int gemv_rows_16(Lower *l, const RowMatrix *m, DType type, int64_t units);
+RowCut gemv_cut(const RowTiles *t);
+
 /* gemv.c: the products of one kernel of gemv that product N will lead; 0: it will not. *K elements of their row, of which one warp has *SPAN together. */
 int gemv_takes(Lower *l, const Node *n, int64_t *k, int64_t *span);
 /* gemv_row.c: the first node of what was put off (gemv_defer_row) until PRODUCT is launched, a norm or an elementwise one; NULL: there is none. Its
