@@ -90,6 +90,20 @@ static int needs_caller(const run_options *o, plan *p) {
     return 0;
 }
 
+/* Whether the plan is one that tokens are fed to. */
+static int needs_decoder(const run_options *o, plan *p) {
+    const char *found = "nothing that runs";
+    for (int i = 0; i < plan_signature_count(p); i++) {
+        const char *name = plan_signature_name(p, i);
+        if (strcmp(name, "decode") == 0 || strcmp(name, "prefill") == 0)
+            return 0;
+        if (strcmp(name, "load") != 0)
+            found = name;
+    }
+    return run_message("%s: expected the plan of a decoder, with the step 'decode', found '%s'; plan-run feeds tokens only, and what takes other inputs "
+                       "runs from a program (plan_session_run)", o->path, found);
+}
+
 /* Each allocation knows its size, so that what the library holds is known to the byte. */
 typedef union header {
     size_t bytes;
@@ -535,7 +549,8 @@ static int run(const run_options *o) {
     if (plan_load(o->path, &options, &p))
         return run_message("%s", plan_error_message()); /* begins with the path */
     run_measured.load += run_seconds();
-    int result = o->verify          ? run_verify(o, p)
+    int result = needs_decoder(o, p) ? 1
+                 : o->verify          ? run_verify(o, p)
                  : o->check_capture ? run_check_capture(o, p)
                  : o->check_growth  ? run_check_growth(o, p)
                  : o->bench         ? run_bench(o, p)

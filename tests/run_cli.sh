@@ -55,6 +55,19 @@ check "--why attention_mask leads from the state pairs to its class" why
 json() { "$inspect" a.plan --json | "$PYTHON" -m json.tool >/dev/null; }
 if [ -n "$PYTHON" ]; then check "--json is JSON" json; else skip "--json is JSON" "no Python environment"; fi
 
+# A network that is no decoder: whatever is asked of plan-run, it says so.
+network() {
+    local option
+    "$PYTHON" -c 'import onnx.helper as h, onnx; t = lambda n: h.make_tensor_value_info(n, 1, [2, 3])
+onnx.save(h.make_model(h.make_graph([h.make_node("Relu", ["x"], ["y"])], "g", [t("x")], [t("y")]), opset_imports=[h.make_opsetid("", 21)]), "relu.onnx")' &&
+        "$gcc_plan" relu.onnx -o relu.plan --target host --quiet || return 1
+    for option in --bench --check-capture --check-growth --endurance=10 --generate=3 --tune=relu.tune --verify=.; do
+        status_is 1 "$run" relu.plan --target host "$option" >relu.txt 2>&1 && grep -qF "expected the plan of a decoder, with the step 'decode', found 'main'" relu.txt ||
+            { echo "$option"; cat relu.txt; return 1; }
+    done
+}
+if [ -n "$PYTHON" ]; then check "a network without a step is refused by name" network; else skip "a network without a step" "no Python environment"; fi
+
 text() { "$run" a.plan --target host --prompt-bytes 'The king' --generate 64 >out.txt 2>err.txt; cat out.txt err.txt; grep -qF ' of England and the rest.' out.txt; }
 check "generated text is the golden text" text
 same_eager() { "$run" a.plan --target host --prompt-bytes 'The king' --generate 64 --eager >eager.txt && diff <(grep -av 'graph launches' out.txt | grep -av ' us' ) <(grep -av 'graph launches' eager.txt | grep -av ' us'); }
