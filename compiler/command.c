@@ -226,6 +226,15 @@ static void set_file(Compilation *c, const char *path)
     c->folder = !slash ? "." : slash == path ? "/" : arena_text(&c->arena, "%.*s", (int)(slash - path), path);
 }
 
+/* Whether code is made for the host; without a list it is. */
+static bool targets_host(const char *targets)
+{
+    for (const char *at = targets; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+        if (strncmp(at, "host", 4) == 0)
+            return true;
+    return !targets;
+}
+
 /* What does not go together. */
 static const char *wrong_whole(const Compilation *c, const Command *out)
 {
@@ -243,6 +252,8 @@ static const char *wrong_whole(const Compilation *c, const Command *out)
         return o->sample == SAMPLE_GREEDY ? "--sample greedy has one row, --rows several" : "--sample draw has one row, --rows several";
     if (out->from_text && o->bind_count)
         return "--bind needs a model";
+    if (o->emulate_gpu && !targets_host(o->targets))
+        return "--emulate-gpu is for the host, which is none of the targets";
     if (!o->output_path && !ends_early)
         return "no output is given: -o OUT.plan, or --check";
     return NULL;

@@ -33,6 +33,7 @@ documented() { # every option that --help names is in the manual page
 }
 for program in gcc-plan plan-inspect plan-run; do check "the manual page has all options of $program" documented "$program"; done
 
+check "gcc-plan --emulate-gpu without the host is wrong usage" status_is 2 "$gcc_plan" "$model" -o x.plan --target sm_90a,ptx --emulate-gpu
 operators() { "$gcc_plan" --ops | diff "$SRC/doc/operators.txt" -; }
 check "doc/operators.txt is what --ops prints" operators
 
