@@ -93,6 +93,10 @@ def main(build, work, fill):
            "a model that is not there is a failure, and the rest is timed", text)
     report(sorted(os.listdir(os.path.join(folder, "work"))) == ["tiny.bin", "tiny.decode.plan", "tiny.ids", "tiny.onnx"], "--keep keeps them",
            str(os.listdir(os.path.join(folder, "work"))))
+    shutil.copy(os.path.join(folder, "work", "tiny.bin"), folder)
+    before = sorted(os.listdir(folder))
+    status, text = decode(build, folder, "--contexts", "4", "--no-torch", "--no-verify", "--work", folder, "tiny")
+    report(status == 0 and sorted(os.listdir(folder)) == before, "the models' own folder as --work: what was there before stays", text + str(os.listdir(folder)))
     status, text = decode(build, folder, "--contexts", "4", "--prefill", "8", "--no-verify", "--gguf", "tiny=none.gguf", "tiny")
     report("skip tiny, torch with a prompt of 8" in text and "FAILED tiny, llama.cpp with a prompt of 8" in text, "peers of a prompt that are not there", text)
     report(status == 1 and "skip tiny, torch at 4: there is no such architecture" in text and "FAILED tiny, llama.cpp at 4" in text and
