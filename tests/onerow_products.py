@@ -256,6 +256,14 @@ def constants(dtype):
         for _ in range(5):
             x = g.node("Add", [x, g.weight((33,))])
         yield g.output(x)
+        g = row("operands_%s" % kind, dtype, 96, {"gemv": 2, "launches": 2}, (1, 96), tolerance=(2e-2, 2e-2))  # more than a kernel has
+        outputs = []
+        for _ in range(6):
+            x = product(g, kind, "x", 96, 33, bias=kind != "plain")
+            for _ in range(4 if kind != "plain" else 7):
+                x = g.node("Add", [x, g.weight((33,))])
+            outputs.append(x)
+        yield g.output(*outputs)
         g = row("constants_each_%s" % kind, dtype, 896, {"gemv": 1, "launches": 1, "shared": 1})
         g.tuning = blocks(kind, "%dx1x16" % (141 + 2), 896, dtype, 120)
         yield g.output(*[added(g, kind, "x", 896, n) for n in (2250, 17)])

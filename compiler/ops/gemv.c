@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { MAX_TOGETHER = 6, SIDE_ROWS = 128, MOST_ROWS = 32 };
+enum { MAX_OPERANDS_TOGETHER = 36 }; /* of all members, which leaves a kernel's some for the row and for what is wanted next */
 
 typedef struct Member {
     Node *node;
@@ -91,11 +92,31 @@ static bool gates_another(const Compilation *c, uint32_t node)
     return false;
 }
 
+/* Whether node I is part of the epilogue of product INDEX. */
+static bool in_epilogue(const Graph *g, uint32_t i, uint32_t index)
+{
+    while (g->nodes[i].fused_into) i = g->nodes[i].fused_into;
+    return i == index;
+}
+
+/* Operands of product INDEX, those of its epilogue among them, at most. */
+static int operands_of(const Graph *g, uint32_t index, const RowMatrix *m)
+{
+    int count = 2 + (m->scales.buffer != 0) + (m->zeros.buffer != 0) + (m->bias.buffer != 0);
+    for (uint32_t i = index + 1; i <= g->nodes[index].epilogue; i++) {
+        if (g->nodes[i].dead || !in_epilogue(g, i, index)) continue;
+        for (int k = 0; k < g->nodes[i].input_count; k++)
+            count += g->nodes[i].inputs[k] && !in_epilogue(g, g->values[g->nodes[i].inputs[k]].producer, index);
+    }
+    return count;
+}
+
 /* Those of LEADER's run that have the matrices of KIND; with SIDES, few rows of 16 bits too. */
 static void collect(Gemv *g, uint32_t leader, const RowMatrix *kind, bool sides)
 {
     Compilation *c = g->l->c;
     const uint32_t first = c->graph.nodes[leader].together;
+    int operands = 0;
     g->count = 0;
     g->main = NULL;
     memset(g->paired, 0, sizeof g->paired);
@@ -107,6 +128,8 @@ static void collect(Gemv *g, uint32_t leader, const RowMatrix *kind, bool sides)
         if (!side && !same_kind(&m, kind)) continue;
         const int gate = n->gate ? member_of(g, n->gate) : -1;
         if (n->gate && gate < 0 && i != leader) continue; /* what gates it is not there yet */
+        operands += operands_of(&c->graph, i, &m);
+        if (g->count && operands > MAX_OPERANDS_TOGETHER) break;
         if (gate >= 0) g->paired[gate] = true;
         g->members[g->count] = (Member){n, i, m, gate, side};
         if (!side && !g->main) g->main = &g->members[g->count].m;
