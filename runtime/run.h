@@ -77,6 +77,7 @@ typedef struct run_stamps run_stamps;
 plan_status run_take_stamps(const run_options *o, plan *p, plan_session *s, int64_t context, run_stamps **out);
 plan_status run_print_stamps(const run_options *o, const plan *p, run_stamps *r); /* a table, or a member of a JSON object */
 void run_free_stamps(run_stamps *r);
-plan_status run_profile(plan *p, plan_session *s); /* prints where the time of a decode step goes; the state is lost */
+/* Prints where the time of a decode step goes, with --json as a member of an object; the state is lost. */
+plan_status run_profile(const run_options *o, plan *p, plan_session *s);
 
 #endif

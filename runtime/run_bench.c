@@ -133,7 +133,7 @@ static void print_text(const plan *p, const measurement *m) {
         printf("%" PRId64 " steps in one replay: %.4g us a token (%.4g tok/s)\n", m->run_steps, m->run, 1e6 / m->run);
 }
 
-static plan_status print(const run_options *o, const plan *p, const measurement *m) {
+static plan_status print(const run_options *o, plan *p, plan_session *s, const measurement *m) {
     if (!o->json)
         print_text(p, m);
     else
@@ -141,6 +141,10 @@ static plan_status print(const run_options *o, const plan *p, const measurement 
     if (o->json && m->stamps)
         printf(", ");
     plan_status status = m->stamps ? run_print_stamps(o, p, m->stamps) : PLAN_OK;
+    if (o->json && o->profile)
+        printf(", ");
+    if (!status && o->profile)
+        status = run_profile(o, p, s);
     if (o->json)
         printf("}\n");
     return status;
@@ -168,7 +172,7 @@ int run_bench(const run_options *o, plan *p) {
                     m.context, capacity);
     else {
         qsort(m.times, m.count, sizeof *m.times, run_compare);
-        result = print(o, p, &m) || (o->profile && run_profile(p, s)) ? run_failed(o) : 0;
+        result = print(o, p, s, &m) ? run_failed(o) : 0;
     }
     if (plan_session_close(s))
         result = run_failed(o);

@@ -42,7 +42,16 @@ static void print_rows(row *rows, size_t count, size_t launches) {
                rows[i].microseconds, 100 * rows[i].microseconds / total, rows[i].bytes / rows[i].microseconds / 1e3, rows[i].label);
 }
 
-plan_status run_profile(plan *p, plan_session *s) {
+static void print_json(row *rows, size_t count) {
+    qsort(rows, count, sizeof *rows, slower_first);
+    printf("\"profile\": [");
+    for (size_t i = 0; i < count; i++)
+        printf("%s{\"kernel\": \"%s\", \"times\": %zu, \"us\": %.6g, \"bytes\": %.0f}", i ? ", " : "", rows[i].kernel, rows[i].count, rows[i].microseconds,
+               rows[i].bytes);
+    printf("]");
+}
+
+plan_status run_profile(const run_options *o, plan *p, plan_session *s) {
     uint64_t launches = 0, bytes;
     plan_status status = plan_step_cost(p, "decode", 0, 1, &launches, &bytes);
     if (status || launches == 0)
@@ -62,7 +71,9 @@ plan_status run_profile(plan *p, plan_session *s) {
         r->microseconds += times[i];
         r->bytes += (double)bytes;
     }
-    if (!status)
+    if (!status && o->json)
+        print_json(rows, count);
+    else if (!status)
         print_rows(rows, count, (size_t)launches);
     free(times);
     free(rows);

@@ -82,9 +82,11 @@ check "first, median, last; blocks on threads" ends
 grid=$("$inspect" timed.plan | awk '$2 ~ /^attention_one/ { split($3, g, ","); print g[1] * g[2] }' | sort -u)
 idle() { rows one.txt | awk -v grid="$grid" '/^attention_one/ { print ($11 < grid ? "fewer" : $11) }' | grep -x fewer; } # position 40: not all cuts have keys
 check "blocks without work do not count" idle
-json() { "$run" timed.plan --target host --bench --timers --context 40 --warmup 0 --iterations 1 --json | tee json.txt; "$PYTHON" -B -c '
+json() { "$run" timed.plan --target host --bench --timers --profile --context 40 --warmup 0 --iterations 1 --json | tee json.txt; "$PYTHON" -B -c '
 import json
-t = json.load(open("json.txt"))["timers"]
+whole = json.load(open("json.txt"))
+t = whole["timers"]
+assert sum(k["times"] for k in whole["profile"]) == '"$launches"' and all(k["us"] > 0 for k in whole["profile"])
 us = sum(k["us"] for k in t["kernels"])
 assert t["steps"] == 1 and abs(us - t["step_us"]) < 1e-5 * us, (us, t["step_us"])
 assert us <= t["span_us"] * 1.001 and sum(k["times"] for k in t["kernels"]) == '"$launches"'

@@ -6,16 +6,16 @@
 #define LOGIT(row, e) ((float)LOGITS_LD(LOGITS_AT(row, e)))
 
 /* A lane's part of the row, from place AT on, as it lies: words of logits[EXPERT_KEYS]; LOGITS_V of them in one load of 16 bytes, or (1) each in a
- * word. LOGITS_16: they have 16 bits. */
+ * word. LOGITS_16: they have 16 bits. Not from the L1 cache, which may have what was there before: moe_down reads them before its wait. */
 #define EXPERT_KEYS ((EXPERTS + 31) / 32)
 #define LOGITS_TAKE(row, at, logits) \
     do { \
         UNROLL \
         for (int j = 0; j < EXPERT_KEYS; j += LOGITS_V) { \
             const int e = LANE * EXPERT_KEYS + j; \
-            if (LOGITS_V > 1) EXPERT_TAKE(LOGITS + ((at) + j), (logits) + j / LOGITS_V * 4); \
-            else if (LOGITS_16) (logits)[j] = ((const gp_u16 *)LOGITS)[LOGITS_AT(row, MIN(e, EXPERTS - 1))]; \
-            else (logits)[j] = gp_bits_of(LOGIT(row, MIN(e, EXPERTS - 1))); \
+            if (LOGITS_V > 1) LD_WRITTEN(LOGITS + ((at) + j), (logits) + j / LOGITS_V * 4); \
+            else if (LOGITS_16) (logits)[j] = ((const volatile gp_u16 *)LOGITS)[LOGITS_AT(row, MIN(e, EXPERTS - 1))]; \
+            else (logits)[j] = ((const volatile gp_u32 *)LOGITS)[LOGITS_AT(row, MIN(e, EXPERTS - 1))]; \
         } \
     } while (0)
 /* Halves of a word in the order of unsigned integers; the J-th of them. */

@@ -63,9 +63,10 @@ FN void gp_cluster_put4(float *p, int rank, const float *v)
 #define SHARED_MORE(type, name, count) extern __shared__ __align__(128) type name[]
 #define SYNC() __syncthreads()
 /* Code for sm_90 and later waits for the kernels before it, and lets those after it be put in place: after that, or (GP_WAIT_EARLY, and all kernels
- * of a plan for which codegen sets STARTS_EARLY) before. Until it has waited,
- * a kernel touches nothing but constants, what only the end of a step writes, what only this kernel writes, once a step, and, behind a kernel with
- * GP_WAIT_LATE, what that one read; all blocks that do more than find that they have no work wait, and one at least in each kernel, so that a kernel's end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
+ * of a plan for which codegen sets STARTS_EARLY) before. Until it has waited, a kernel touches nothing but constants, what only the end of a step
+ * writes, what only this kernel writes, once a step, and, behind a kernel with GP_WAIT_LATE, what that one read (past the L1 cache). So no
+ * programmatic edge may lead from a step to the next. All blocks that do more than find that they have no work wait, and one at least in each kernel, so
+ * that a kernel's end implies all before it. (LOAD_WORDS: the extents that EXTENTS loads, without the wait.) */
 #if __CUDA_ARCH__ < 900
 #define GP_WAIT_EARLY GP_WAITED
 #define GP_WAIT_LATE GP_WAITED
