@@ -31,8 +31,12 @@ typedef unsigned long long gp_u64;
 #define KERNEL(threads) GP_KERNEL(__launch_bounds__(threads))
 /* So that BLOCKS blocks find room on a multiprocessor. */
 #define KERNEL_RESIDENT(threads, blocks) GP_KERNEL(__launch_bounds__(threads, blocks))
-/* With no more than so many registers a thread. */
+/* With no more than so many registers a thread, where the compiler knows how (CUDA 12.4). */
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1204
 #define KERNEL_LEAN(threads, registers) GP_KERNEL(__maxnreg__(registers))
+#else
+#define KERNEL_LEAN(threads, registers) KERNEL(threads)
+#endif
 /* COUNT blocks that are neighbours along x run at once and reach each other's shared memory (sm_90 and later: codegen_has_clusters). Before a thread puts
  * something there it has waited once, since the others must have begun; what it put is there for blocks whose threads wait after it arrived. Each
  * thread arrives, then waits; those that have ended count as arrived. CLUSTER_PUT4(p, rank, v): four floats to where p, 16 bytes aligned, is in the
