@@ -90,7 +90,7 @@ static int needs_caller(const run_options *o, plan *p) {
     return 0;
 }
 
-/* Whether the plan is one that tokens are fed to. */
+/* All but --counters feed tokens. */
 static int needs_decoder(const run_options *o, plan *p) {
     const char *found = "nothing that runs";
     for (int i = 0; i < plan_signature_count(p); i++) {
@@ -549,8 +549,8 @@ static int run(const run_options *o) {
     if (plan_load(o->path, &options, &p))
         return run_message("%s", plan_error_message()); /* begins with the path */
     run_measured.load += run_seconds();
-    int result = needs_decoder(o, p) ? 1
-                 : o->verify          ? run_verify(o, p)
+    int result = !o->counters && needs_decoder(o, p) ? 1
+                 : o->verify        ? run_verify(o, p)
                  : o->check_capture ? run_check_capture(o, p)
                  : o->check_growth  ? run_check_growth(o, p)
                  : o->bench         ? run_bench(o, p)
