@@ -227,13 +227,7 @@ static void set_file(Compilation *c, const char *path)
 }
 
 /* Whether code is made for the host; without a list it is. */
-static bool targets_host(const char *targets)
-{
-    for (const char *at = targets; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
-        if (strncmp(at, "host", 4) == 0)
-            return true;
-    return !targets;
-}
+static bool targets_host(const char *targets) { return !targets || strncmp(targets, "host", 4) == 0 || strstr(targets, ",host"); }
 
 /* What does not go together. */
 static const char *wrong_whole(const Compilation *c, const Command *out)

@@ -16,9 +16,12 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     SHARED(gp_u32, rows, TOP * PARTS * DEPTH * SPAN_WORDS);
     SHARED(float, sums, R * SUMS_STEP(TOP * PARTS));
     const int slot = (int)((gp_u32)WARP / PARTS);
-    idx chosen_at = CHOSEN_AT(row, slot), share_at = SHARE_AT(row, slot);
-    READY8(chosen_at);
+    idx share_at = SHARE_AT(row, slot);
     READY8(share_at);
+#if !CHOOSES
+    idx chosen_at = CHOSEN_AT(row, slot);
+    READY8(chosen_at);
+#endif
     EXPERT_TILE(part, A + A_AT(row, slot, 0), rows);
     UNROLL
     for (int place = 0; place < (WHOLE ? 1 : TILES); place++) {

@@ -25,8 +25,9 @@ int64_t moe_byte_count(int64_t elements, int64_t bits);
 int64_t moe_zero_bytes(const Matrix *m);
 /* Sets PAIR INNER and what gp_expert takes. */
 void moe_activation(Kernel *k, const Node *n, const Moe *z);
-/* What routing takes (codegen/kernels/experts.h): from the logits ROUTER [rows, experts] to CHOSEN and SHARE [rows, top]. */
-void moe_logits(Lower *l, Kernel *k, const Moe *z, const View *router); /* what choosing the experts takes */
+/* What choosing the experts takes (codegen/kernels/experts.h): the logits ROUTER [rows, experts]. */
+void moe_logits(Lower *l, Kernel *k, const Moe *z, const View *router);
+/* What routing takes: from those to CHOSEN and SHARE [rows, top]. */
 void moe_routing(Lower *l, Kernel *k, const Node *n, const Moe *z, const View *router, const View *chosen, const View *share);
 
 /* moe_few.c: whether moe_up chooses the experts itself; otherwise it expects CHOSEN and SHARE to be written. */

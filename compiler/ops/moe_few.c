@@ -220,6 +220,16 @@ static Cut cut_up(Lower *l, const Moe *z, bool tiled, int64_t rows)
     return cut_tiles(l, "moe_up_tiles", z, &z->up, false, 4, z->inner, each, 1, warps, z->top * rows);
 }
 
+/* Whether the second launch chooses for itself, so that its weights are on their way while the first one runs. */
+static bool down_chooses(Lower *l, const Node *n, const Moe *z, const View *inner)
+{
+    static const int64_t candidates[] = {0, 1};
+    Compilation *c = lower_compilation(l);
+    const char *key = arena_text(&c->arena, "moe_down_chooses/top=%lld,n=%lld,k=%lld", (long long)z->top, (long long)z->hidden, (long long)z->inner);
+    return !l->guarded && moe_routes(l, z, inner) && down_tiled(l, n, z, inner) && dim_is_const(c, inner->dims[0], NULL) &&
+           tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), 1) != 0;
+}
+
 void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *router, const View *chosen, const View *share, const View *inner)
 {
     Compilation *c = lower_compilation(l);
@@ -241,7 +251,7 @@ void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *ro
     if (z->third) matrix_operands(l, k, n, &z->gate3, "3", chunk);
     kernel_out(k, "Y", *inner);
     moe_activation(k, n, z);
-    if (routes) kernel_late(k); /* so that what chooses behind it finds the logits there */
+    if (down_chooses(l, n, z, inner)) kernel_late(k); /* so that it finds the logits there */
     kernel_int(k, "TILED", tiled);
     kernel_int(k, "EACH", cut.each);
     kernel_int(k, "BLOCKS", blocks);
@@ -262,16 +272,6 @@ static Cut cut_down(Lower *l, const Moe *z, bool tiled, int64_t rows)
     if (!tiled) return (Cut){.each = 4, .threads = 32 * (z->top < 8 ? z->top : 8), .sharers = 1};
     const int64_t slices = ceil_div(z->down.inputs, SLICE), parts = ceil_div(slices, ceil_div(slices, MOST_WARPS / z->top));
     return cut_tiles(l, "moe_down_tiles", z, &z->down, true, 2, z->hidden, TILE_ROWS, z->top, parts, rows);
-}
-
-/* Whether the second launch chooses for itself, so that its weights are on their way while the first one runs; both then are on tensor cores. */
-static bool down_chooses(Lower *l, const Node *n, const Moe *z, const View *inner)
-{
-    static const int64_t candidates[] = {0, 1};
-    Compilation *c = lower_compilation(l);
-    const char *key = arena_text(&c->arena, "moe_down_chooses/top=%lld,n=%lld,k=%lld", (long long)z->top, (long long)z->hidden, (long long)z->inner);
-    return !l->guarded && moe_routes(l, z, inner) && down_tiled(l, n, z, inner) && dim_is_const(c, inner->dims[0], NULL) &&
-           tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), 1) != 0;
 }
 
 void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *router, const View *chosen, const View *share, const View *y)
