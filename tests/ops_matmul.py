@@ -81,6 +81,8 @@ def integers():
 
 # Batch, rows, columns: one for each tile of matmul_rows (32 x 64, 64 x 64, 64 x 128, 128 x 128), and what is no multiple of any.
 TILES = ((1, 17, 64), (1, 70, 136), (1, 200, 72), (67, 100, 40), (200, 40, 24), (2, 33, 8))
+# Batch, rows, columns, k: its wide form, with blocks of 128 columns and, behind, of 256; what fills them, and what does not; more steps than places.
+WIDE = ((1, 128, 128, 64), (2, 200, 136, 104), (1, 300, 392, 72), (1, 130, 256, 520), (66, 200, 136, 40))
 
 
 def tensor(dtype):
@@ -92,6 +94,14 @@ def tensor(dtype):
             yield Case("mma_kn_" + name, "MatMul", [("a", a), Const(b)], ["y"], dtype=dtype, opset=13)
             yield Case("mma_nk_" + name, "FusedMatMul", [("a", a), Const(b.transpose(0, 2, 1))], ["y"], {"transB": 1, "alpha": 0.5},
                        "com.microsoft", dtype=dtype)
+    for batch, rows, columns, inner in WIDE:
+        a, b = scaled(27, (batch, rows, inner), dtype, inner), scaled(28, (batch, inner, columns), dtype, inner)
+        name = "%dx%dx%dx%d_%s" % (batch, rows, inner, columns, dtype)
+        yield Case("mma_broad_kn_" + name, "MatMul", [("a", a), Const(b)], ["y"], dtype=dtype, opset=13)
+        yield Case("mma_broad_nk_" + name, "FusedMatMul", [("a", a), Const(b.transpose(0, 2, 1))], ["y"], {"transB": 1, "alpha": 0.5},
+                   "com.microsoft", dtype=dtype)
+    a, b = scaled(29, (140, 72), dtype, 72), scaled(30, (131, 72), dtype, 72)
+    yield Case("mma_broad_gemm_" + dtype, "Gemm", [("a", a), Const(b), Const(random(31, (131,), dtype))], ["y"], {"transB": 1, "beta": 1.5}, dtype=dtype, opset=13)
     for columns in (1, 31, 130): # B along k takes any number of columns
         a, b = scaled(22, (40, 72), dtype, 72), scaled(23, (columns, 72), dtype, 72)
         yield Case("mma_gemm_%d_%s" % (columns, dtype), "Gemm", [("a", a), Const(b), Const(random(24, (columns,), dtype))], ["y"],

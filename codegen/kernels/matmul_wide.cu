@@ -12,7 +12,6 @@
 #define ROW_BYTES (BM * 128) /* of a stage: rows of A, then words of B, and a pair of words for each column and half: scale, zero point */
 #define WORD_BYTES (BN * 32)
 #define STAGE_BYTES (ROW_BYTES + WORD_BYTES + BN * 16)
-#define PITCH 68 /* floats from row to row of a result: lanes of a quarter and of a column fall into different banks */
 #if ZP
 #define LD_ZERO LD_CONSTANT1(Z + Z_OFF + (z_first + own_group / 2), zero)
 #define ZERO_POINT (zero >> own_group % 2 * 4 & 15)
@@ -59,7 +58,7 @@ KERNEL(KERNEL_BLOCK)
     if (Z_BEYOND || m0 >= rows) return;
 #if WGMMA
     SHARED_MORE(gp_u32, tiles, SHARED_BYTES / 4);
-    typedef char gp_fits[SHARED_BYTES >= 1024 + STAGES * STAGE_BYTES && STAGES * STAGE_BYTES >= BN * PITCH * 4 ? 1 : -1];
+    typedef char gp_fits[SHARED_BYTES >= 1024 + STAGES * STAGE_BYTES && STAGES * STAGE_BYTES >= WIDE_STORE_BYTES ? 1 : -1];
     unsigned char *const ring = WGMMA_TILES(tiles);
     const int steps = (K + 63) / 64, g = LANE / 4, t = LANE % 4, own_row = WARP * 16 + g;
     const int other = (BN + (g ^ 4) - g) * 16; /* from a first piece of words to the second */
@@ -117,24 +116,7 @@ KERNEL(KERNEL_BLOCK)
         next = next == (STAGES - 1) * STAGE_BYTES ? 0 : next + STAGE_BYTES;
     }
     WGMMA_DONE(sum);
-
-    /* Half of the rows at a time through shared memory, so that lanes side by side store columns side by side. */
-    float *own = (float *)ring + WARP / 4 * 64 * PITCH;
-    UNROLL
-    for (int part = 0; part < 2; part++) {
-        SYNC();
-        UNROLL
-        for (int j = 0; j < 32; j++)
-            own[(j / 4 * 8 + 2 * t + j % 2) * PITCH + WARP % 4 * 16 + g + j % 4 / 2 * 8] = sum[32 * part + j];
-        SYNC();
-        UNROLL_BY(1)
-        for (int row = WARP % 4; row < 64; row += 4) {
-            const float *pair = own + row * PITCH + 2 * LANE;
-            const idx y_m = m0 + 64 * part + row, y_n = n0 + WARP / 4 * 64 + 2 * LANE;
-            if (y_m >= rows) break;
-            STORE_PAIR(pair, y_m, y_n);
-        }
-    }
+#include "wide_store.h"
 #else
     /* A thread makes eight rows by some columns. */
     const int each = BM * BN / 8 / KERNEL_BLOCK;

@@ -31,3 +31,6 @@
         for (int e = 0; e < 2 && (n_) + e < columns; e++) STORE(m_, (n_) + e, (pair)[e]); \
     } while (0)
 #endif
+/* wide_store.h: floats from row to row of a result, so that lanes of a quarter and of a column fall into different banks; all of it. */
+#define WIDE_PITCH 68
+#define WIDE_STORE_BYTES (BN * WIDE_PITCH * 4)

@@ -289,8 +289,10 @@ static bool lower_rows(Lower *l, const Node *n, const Product *p)
     kernel_int(k, "FORM", along_k ? 0 : 1);
     const bool whole_k = dim_is_const(lower_compilation(l), dim_from_end(&p->a, 1), &inner) && inner % vector == 0;
     const bool whole_n = dim_is_const(lower_compilation(l), dim_from_end(&p->y, 1), &width) && width % vector == 0;
-    kernel_int(k, "PARTIAL", !whole_k || (!along_k && !whole_n));
-    product_rows_launch(l, k, t, &p->y, vector, false, batch);
+    const bool partial = !whole_k || (!along_k && !whole_n);
+    kernel_int(k, "PARTIAL", partial);
+    if (!partial && product_wide(l, &p->y)) product_wide_rows(l, k, t, &p->y, vector, batch);
+    else product_rows_launch(l, k, t, &p->y, vector, false, batch);
     return true;
 }
 

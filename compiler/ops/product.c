@@ -116,15 +116,23 @@ RowTile product_row_tile(int64_t rows, int64_t columns, int64_t batch, bool pack
     return tile;
 }
 
+static void rows_as_they_lie(Kernel *k)
+{
+    kernel_int(k, "GROUPED", 0);
+    kernel_text(k, "A_LINE(m)", "(m)");
+    kernel_text(k, "Y_LINE(m)", "(m)");
+}
+
 static int64_t waves(int64_t rows, int64_t columns, int64_t batch, int64_t wide)
 {
     return ceil_div(ceil_div(rows, WIDE_ROWS) * ceil_div(columns, wide) * batch, MULTIPROCESSORS);
 }
 
-/* Columns of a block of matmul_wide, 128 or 256. Blocks of 128 take some five eighths of the time of those of 256, since they have fewer warps to
+/* Columns of such a block, 128 or 256. Blocks of 128 take some five eighths of the time of those of 256, since they have fewer warps to
  * fill gaps. */
-static int wide_columns(int64_t rows, int64_t columns, int64_t batch)
+static int wide_columns(Lower *l, const View *y, int64_t batch)
 {
+    const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
     return 5 * waves(rows, columns, batch, 128) < 8 * waves(rows, columns, batch, 256) ? 128 : 256;
 }
 
@@ -133,11 +141,17 @@ static bool pairs_of(Lower *l, const View *y)
     return (y->store == DT_F16 || y->store == DT_BF16) && y->stride[y->rank - 1] == 1 && product_aligned(l, y, 2);
 }
 
-void product_wide_launch(Lower *l, Kernel *k, DType t, const View *y, int64_t batch)
+bool product_wide(Lower *l, const View *y)
+{
+    Compilation *c = lower_compilation(l);
+    const Dim columns = y->dims[y->rank - 1];
+    return lower_upper(l, y->dims[y->rank - 2]) >= WIDE_ROWS && dim_is_const(c, columns, NULL) && lower_upper(l, columns) >= 128 && codegen_has_wgmma(c, c->options.targets);
+}
+
+static void wide_launch(Lower *l, Kernel *k, DType t, const View *y, int wide, int stages, int64_t stage, int64_t batch)
 {
     const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
-    const int wide = wide_columns(rows, columns, batch), stages = wide == 256 ? 4 : 5; /* as many as 132 KB hold */
-    const int bytes = 1024 + stages * (WIDE_ROWS * 128 + wide * 48);
+    const int64_t bytes = 1024 + stages * stage;
     kernel_int(k, "BN", wide);
     kernel_int(k, "STAGES", stages);
     kernel_int(k, "SHARED_BYTES", bytes);
@@ -148,9 +162,28 @@ void product_wide_launch(Lower *l, Kernel *k, DType t, const View *y, int64_t ba
     kernel_launch(k, ceil_div(rows, WIDE_ROWS), ceil_div(columns, wide), batch, 2 * wide);
 }
 
+void product_wide_packed(Lower *l, Kernel *k, DType t, const View *y, int64_t batch)
+{
+    const int wide = wide_columns(l, y, batch);
+    wide_launch(l, k, t, y, wide, wide == 256 ? 4 : 5, WIDE_ROWS * 128 + wide * 48, batch); /* as many stages as 132 KB hold */
+}
+
+void product_wide_rows(Lower *l, Kernel *k, DType t, const View *y, int chunk, int64_t batch)
+{
+    const int wide = wide_columns(l, y, batch);
+    const int stages = wide == 256 ? 4 : 3; /* blocks of 128 columns are two on a multiprocessor */
+    kernel_int(k, "WIDE", 1);
+    kernel_int(k, "BM", WIDE_ROWS);
+    kernel_int(k, "CH", chunk);
+    kernel_int(k, "R", 4);
+    rows_as_they_lie(k);
+    wide_launch(l, k, t, y, wide, stages, WIDE_ROWS * 128 + wide * 128, batch);
+}
+
 void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed)
 {
     const int each = tile.rows * tile.columns / 8 / ROW_THREADS, most = packed ? 2 : 4;
+    kernel_int(k, "WIDE", 0);
     kernel_int(k, "BM", tile.rows);
     kernel_int(k, "BN", tile.columns);
     kernel_int(k, "STAGES", tile.stages);
@@ -166,8 +199,6 @@ void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk,
     const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
     const RowTile tile = product_row_tile(rows, columns, batch, packed);
     product_rows_set(l, k, t, y, tile, chunk, packed);
-    kernel_int(k, "GROUPED", 0);
-    kernel_text(k, "A_LINE(m)", "(m)");
-    kernel_text(k, "Y_LINE(m)", "(m)");
+    rows_as_they_lie(k);
     kernel_launch(k, (rows + tile.rows - 1) / tile.rows, columns < 1 ? 1 : (columns + tile.columns - 1) / tile.columns, batch, ROW_THREADS);
 }

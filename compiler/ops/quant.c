@@ -214,10 +214,9 @@ static bool nbits_wide(Lower *l, const Node *n, const NBits *q, const View *a, c
 {
     Compilation *c = lower_compilation(l);
     int64_t batch;
-    if (lower_upper(l, y->dims[y->rank - 2]) < WIDE_ROWS || q->n < 128 || q->k % 32 != 0 || q->n * q->blocks > INT32_MAX) return false;
-    if (node_input(c, n, NB_SCALES)->dtype != a->store || !codegen_has_wgmma(c, c->options.targets)) return false;
+    if (!product_wide(l, y) || q->k % 32 != 0 || q->n * q->blocks > INT32_MAX || node_input(c, n, NB_SCALES)->dtype != a->store) return false;
     Kernel *k = nbits_begin(l, n, "matmul_wide", q, a, y, &batch);
-    product_wide_launch(l, k, a->store, y, batch);
+    product_wide_packed(l, k, a->store, y, batch);
     return true;
 }
 
