@@ -38,11 +38,7 @@
  * The longer rows of form 1 exchange theirs by k % 8. */
 #define PLACE(row) ((row) / 2 % 4)
 #include "product_store.h"
-#if WIDE && BN == 128
-KERNEL_RESIDENT(KERNEL_BLOCK, 2)
-#else
 KERNEL(KERNEL_BLOCK)
-#endif
 {
     EXTENTS
 #if GROUPED

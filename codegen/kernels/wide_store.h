@@ -3,19 +3,30 @@
  * side by side. It needs m0, n0, `rows` and what product_store.h needs. */
     {
         float *const own = (float *)ring + WARP / 4 * 64 * WIDE_PITCH;
-        UNROLL
+        UNROLL_BY(1)
         for (int part = 0; part < 2; part++) {
             SYNC();
             UNROLL
             for (int j = 0; j < 32; j++)
-                own[(j / 4 * 8 + LANE % 4 * 2 + j % 2) * WIDE_PITCH + WARP % 4 * 16 + LANE / 4 + j % 4 / 2 * 8] = sum[32 * part + j];
+                own[(j / 4 * 8 + LANE % 4 * 2 + j % 2) * WIDE_PITCH + WARP % 4 * 16 + LANE / 4 + j % 4 / 2 * 8] = part ? sum[32 + j] : sum[j];
             SYNC();
             UNROLL_BY(1)
-            for (int row = WARP % 4; row < 64; row += 4) {
-                const float *pair = own + row * WIDE_PITCH + 2 * LANE;
-                const idx y_m = m0 + 64 * part + row, y_n = n0 + WARP / 4 * 64 + 2 * LANE;
+            for (int first = WARP % 4; first < 64; first += 4 * WIDE_TOGETHER) {
+                const idx y_m = m0 + 64 * part + first, y_n = n0 + WARP / 4 * 64 + 2 * LANE;
+                const float *const pair = own + first * WIDE_PITCH + 2 * LANE;
                 if (y_m >= rows) break;
-                STORE_PAIR(pair, y_m, y_n);
+#if PAIRS
+                gp_u32 word[WIDE_TOGETHER];
+                UNROLL
+                for (int i = 0; i < WIDE_TOGETHER; i++) MAKE_PAIR(word[i], pair + 4 * i * WIDE_PITCH, MIN(y_m + 4 * i, rows - 1), y_n);
+                UNROLL
+                for (int i = 0; i < WIDE_TOGETHER; i++)
+                    if (y_m + 4 * i < rows) PUT_PAIR(word[i], y_m + 4 * i, y_n);
+#else
+                UNROLL
+                for (int i = 0; i < WIDE_TOGETHER; i++)
+                    if (y_m + 4 * i < rows) STORE_PAIR(pair + 4 * i * WIDE_PITCH, y_m + 4 * i, y_n);
+#endif
             }
         }
     }

@@ -171,7 +171,7 @@ void product_wide_packed(Lower *l, Kernel *k, DType t, const View *y, int64_t ba
 void product_wide_rows(Lower *l, Kernel *k, DType t, const View *y, int chunk, int64_t batch)
 {
     const int wide = wide_columns(l, y, batch);
-    const int stages = wide == 256 ? 4 : 3; /* blocks of 128 columns are two on a multiprocessor */
+    const int stages = wide == 256 ? 4 : 6; /* 192 KB; half of it, for two blocks on a multiprocessor, hides too little */
     kernel_int(k, "WIDE", 1);
     kernel_int(k, "BM", WIDE_ROWS);
     kernel_int(k, "CH", chunk);
