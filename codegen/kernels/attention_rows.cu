@@ -1,8 +1,9 @@
-/* attention_rows: attention's result for many query rows: a block makes 64 rows of one head, a warp 16 of them, on tensor cores.
+/* attention_rows: attention's result for many query rows: a block makes 64 rows of one head, with WIDE 1 (for sm_90a: attention_rows_wide.h) 128, a warp
+ * 16 of them, on tensor cores.
  * Keys and values go through shared memory KEYS at a time; scores, in floats, stay in registers; the online softmax is in float,
  * its weights are rounded to TYPE for the product with V. All operands are of TYPE (F16 BF16), contiguous along the head, rows on
  * 16 bytes; HEAD and VHEAD are 64, 128 or 256. The other macros are attention's. Grid: row tiles, heads, batch. */
-#define ROWS 64
+#define ROWS (WIDE ? 128 : 64)
 #define LOG2E 1.44269504088896f
 #define PACK2(low, high) GP_PASTE(PACK2_, TYPE)(low, high)
 KERNEL(KERNEL_BLOCK)
@@ -28,7 +29,9 @@ KERNEL(KERNEL_BLOCK)
 #elif SINK == 2
     const float sink = (float)SINKS_LD(SINKS_OFF + head * SINKS_S0);
 #endif
-#if TENSOR
+#if WIDE && WGMMA
+#include "attention_rows_wide.h"
+#elif TENSOR
     SHARED(gp_u32, k_tile, KEYS * HEAD / 2);
     SHARED(gp_u32, v_tile, KEYS * VHEAD / 2);
     const int g = LANE / 4, t = LANE % 4;
@@ -161,6 +164,9 @@ KERNEL(KERNEL_BLOCK)
             }
         }
     }
+#define SUM(j, e) sum[j][e]
+#endif
+#if TENSOR
     UNROLL
     for (int h = 0; h < 2; h++) {
         const idx query = row + 8 * h;
@@ -176,7 +182,7 @@ KERNEL(KERNEL_BLOCK)
         UNROLL
         for (int j = 0; j < VHEAD / 8; j++) {
             if (query < fresh)
-                *(gp_u32 *)(Y + Y_AT(batch, head, query, 8 * j + 2 * t)) = PACK2(sum[j][2 * h] * share, sum[j][2 * h + 1] * share);
+                *(gp_u32 *)(Y + Y_AT(batch, head, query, 8 * j + 2 * t)) = PACK2(SUM(j, 2 * h) * share, SUM(j, 2 * h + 1) * share);
         }
     }
 #else

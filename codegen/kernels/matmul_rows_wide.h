@@ -61,7 +61,7 @@
         const gp_u32 rows_here = WGMMA_ROWS(ring + here), columns_here = WGMMA_ROWS(ring + here + ROW_BYTES + WARP / 4 * 8192);
         WGMMA_BEGIN();
         UNROLL
-        for (int k = 0; k < 4; k++) GP_PASTE(WGMMA_BOTH_, TYPE)(sum, columns_here + k * ALONG_K, rows_here + k * 2, FORM);
+        for (int k = 0; k < 4; k++) GP_PASTE(WGMMA_BOTH_, TYPE)(sum, columns_here + k * ALONG_K, rows_here + k * 2, FORM, 1);
         WGMMA_END();
         WGMMA_WAIT(1);
         here = here == (STAGES - 1) * STAGE_BYTES ? 0 : here + STAGE_BYTES;

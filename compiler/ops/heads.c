@@ -265,20 +265,29 @@ static void attend_merge(Lower *l, const Node *n, const Attend *a, View stats, V
 /* Many query rows: on tensor cores. False: not for these operands. */
 static bool attend_rows(Lower *l, const Node *n, const Attend *a, int64_t head, int64_t vhead)
 {
-    enum { FEW_ROWS = 16, ROWS = 64, THREADS = 128 }; /* as attention_rows has them */
+    enum { FEW_ROWS = 16, WIDE_KEYS = 128 };
+    Compilation *c = lower_compilation(l);
     const View *const views[] = {&a->q, &a->k, &a->v, &a->y};
     const int64_t rows = lower_upper(l, a->q.dims[2]);
     if (rows <= FEW_ROWS || !(head == 64 || head == 128 || head == 256) || !(vhead == 64 || vhead == 128 || vhead == 256)) return false;
     for (size_t i = 0; i < COUNT_OF(views); i++)
         if (views[i]->store != a->q.store || view_vector(l, views[i]) != 8) return false;
+    /* Blocks as attention_rows has them: of 64 rows and 128 threads, or twice that. */
+    const bool wide = rows >= 128 && head <= 128 && vhead <= 128 && codegen_has_wgmma(c, c->options.targets);
+    const int64_t together = wide ? 128 : 64, shared = 1024 + 2 * (together * head + 2 * WIDE_KEYS * (head + vhead));
     Kernel *k = kernel_begin(l, n, "attention_rows");
+    kernel_int(k, "WIDE", wide);
+    if (wide) {
+        kernel_int(k, "SHARED_BYTES", shared);
+        kernel_shared(k, shared);
+    }
     attend_operands(l, k, a);
     attend_values(k, a, head, vhead);
     attend_sinks(k, a);
     kernel_out(k, "Y", a->y);
     kernel_text(k, "TYPE", vector_type(&a->q));
-    kernel_int(k, "KEYS", head > 128 || vhead > 128 ? 32 : 64);
-    kernel_launch(k, (rows + ROWS - 1) / ROWS, lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), THREADS);
+    kernel_int(k, "KEYS", wide ? WIDE_KEYS : head > 128 || vhead > 128 ? 32 : 64);
+    kernel_launch(k, (rows + together - 1) / together, lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), (int)(2 * together));
     return true;
 }
 
