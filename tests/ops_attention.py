@@ -120,13 +120,13 @@ def rotate(x, positions, cosine, sine, interleaved):
 
 
 def gqa(name, dtype="f32", batch=1, heads=4, kv_heads=2, rows=1, past=5, head=16, packed=False, rotary=False, table=64, half=None, positions=None,
-        lengths=None, total=None, buffer=None, bias=None, sink=None, norms=False, oracle="ort", expected=None, scalar=False, check=None, **attrs):
+        lengths=None, total=None, buffer=None, bias=None, sink=None, norms=False, oracle="ort", expected=None, scalar=False, check=None, cache=None, kernels=None, **attrs):
     def tensor(seed, count):
         return random(seed, (batch, rows, count * head), dtype)
     q, k, v = tensor(1, heads), tensor(2, kv_heads), tensor(3, kv_heads)
     inputs = [("q", np.concatenate([q, k, v], -1)), None, None] if packed else [("q", q), ("k", k), ("v", v)]
     stored = past if buffer is None else buffer
-    inputs += [("past_key", random(4, (batch, kv_heads, stored, head), dtype)), ("past_value", random(5, (batch, kv_heads, stored, head), dtype))]
+    inputs += [(name, random(seed, (batch, kv_heads, stored, head), cache or dtype)) for seed, name in ((4, "past_key"), (5, "past_value"))]
     if not stored:
         inputs[-2:] = [None, None]
     lengths = np.full((batch,), past + rows - 1, np.int32) if lengths is None else np.array(lengths, np.int32)
@@ -145,8 +145,10 @@ def gqa(name, dtype="f32", batch=1, heads=4, kv_heads=2, rows=1, past=5, head=16
     shapes = ["y", "present_key", "present_value"]
     if expected is not None:
         expected = gqa_by_hand(inputs, attrs, dtype, q, k, v, past, lengths)
-    return Case("gqa_" + name, "GroupQueryAttention", inputs, shapes, attrs, CONTRIB, dtype=dtype, oracle=oracle, expected=expected,
+    case = Case("gqa_" + name, "GroupQueryAttention", inputs, shapes, attrs, CONTRIB, dtype=dtype, oracle=oracle, expected=expected,
                 check=check)
+    case.kernels = kernels or {}
+    return case
 
 
 def gqa_by_hand(inputs, attrs, dtype, q, k, v, past, lengths):
@@ -163,17 +165,19 @@ def gqa_by_hand(inputs, attrs, dtype, q, k, v, past, lengths):
             q, k = (round_to(t), k) if index == 0 else (q, round_to(t))
     rows = q.shape[2]
     if attrs.get("do_rotary"):
-        at = np.broadcast_to(np.arange(past, past + rows), (q.shape[0], rows))
+        at = inputs[9][1] if inputs[9] else np.broadcast_to(np.arange(past, past + rows), (q.shape[0], rows))
         cosine, sine = inputs[7].array, inputs[8].array
+        beyond = ((0, past + rows), (0, 0)) # a position without a row in the tables is not rotated
+        cosine, sine = np.pad(cosine, beyond, constant_values=1), np.pad(sine, beyond)
         q, k = (round_to(rotate(t, at, cosine, sine, attrs.get("rotary_interleaved", 0))) for t in (q, k))
-    k = np.concatenate([inputs[3][1].astype(np.float32), k], 2)
-    v = np.concatenate([inputs[4][1].astype(np.float32), v], 2)
+    stored = inputs[3][1].dtype
+    k, v = (np.concatenate([old, new.astype(stored)], 2).astype(np.float32) for old, new in ((inputs[3][1], k), (inputs[4][1], v)))
     scores = q @ np.repeat(k, heads // kv_heads, 1).transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
     for i in range(rows):
         scores[:, :, i, past + i + 1:] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     y = (weights / weights.sum(-1, keepdims=True)) @ np.repeat(v, heads // kv_heads, 1)
-    return [t.astype(TYPES[dtype]) for t in (y.transpose(0, 2, 1, 3).reshape(y.shape[0], rows, -1), k, v)]
+    return [y.transpose(0, 2, 1, 3).reshape(y.shape[0], rows, -1).astype(TYPES[dtype]), k.astype(stored), v.astype(stored)]
 
 
 def gqas():
@@ -183,6 +187,7 @@ def gqas():
         yield gqa("rotary_" + dtype, dtype, rotary=True, past=9)
         yield gqa("packed_rotary_" + dtype, dtype, rotary=True, packed=True, past=200, table=256, head=64, heads=14)
         yield gqa("norms_" + dtype, dtype, rotary=True, rows=2, norms=True, expected=True, qk_norm_epsilon=1e-6)
+        yield from many_gqas(dtype)
     yield gqa("packed_prefill", rows=5, past=0, packed=True, rotary=True)
     yield gqa("interleaved", rotary=True, rotary_interleaved=1)
     yield gqa("partial", rotary=True, head=64, half=8)
@@ -204,6 +209,27 @@ def gqas():
     yield from shared_keys()
     yield gqa("column_lengths", batch=2, lengths=[[5], [5]])
     yield gqa("lengths_in_a_row", batch=2, past=7, lengths=[[7, 4]], rotary=True, check={1: "1, :, :5", 2: "1, :, :5"})
+
+
+def many_gqas(dtype):
+    """Many rows of heads: gqa_prepare takes them in vectors."""
+    def many(name, batch=3, heads=16, kv_heads=8, rows=45, past=7, **more):
+        return gqa("many_%s_%s" % (name, dtype), dtype, batch=batch, heads=heads, kv_heads=kv_heads, rows=rows, past=past, **more)
+    for head in (16, 96, 128) if dtype == "f32" else (16, 96, 128, 256):
+        yield many("head%d" % head, head=head, rotary=True, expected=True)
+    yield many("append", batch=1, kv_heads=16, rows=133, head=32)
+    yield many("packed", head=64, packed=True, rotary=True, past=0)
+    yield many("interleaved", head=64, rotary=True, rotary_interleaved=1, expected=True)
+    yield many("partial", head=64, rotary=True, half=8, expected=True)
+    yield many("partial_interleaved", head=64, rotary=True, half=16, rotary_interleaved=1, expected=True)
+    yield many("positions", head=64, rotary=True, positions=np.arange(135).reshape(3, 45) * 7 % 64, expected=True)
+    yield many("half4", head=64, rotary=True, half=4, table=1, positions=np.zeros((3, 45)), expected=True) # no vector of halves
+    yield many("odd", head=20 if dtype == "f32" else 24, rotary=True, half=8, expected=True) # an odd number of vectors
+    yield many("beyond", head=64, rotary=True, table=30, expected=True)
+    yield many("norms", head=64, rotary=True, norms=True, expected=True)
+    threads = 101 * 48 * (4 if dtype == "f32" else 2)
+    yield many("one", batch=1, heads=32, rows=101, past=0, head=32, rotary=True, table=128, kernels={"gqa_prepare": 1, "blocks": -(-threads // 256)})
+    yield many("cache", head=64, rotary=True, cache="f16" if dtype == "f32" else "f32", expected=True) # of another type
 
 
 def shared_keys():

@@ -1,7 +1,9 @@
 """ops_norm.py - cases for compiler/ops/norm.c."""
 import numpy as np
 
-from op_models import TYPES, Case, Const, random
+from op_models import TYPES, Case, Const, Graph, random
+
+MANY = 4229 # rows, more than get a block each; a prime, so that the last block is not full
 
 
 def rms(x, scale, axis, epsilon):
@@ -51,6 +53,53 @@ def skips(dtype):
                    ["y", "", "", "sum"], {"epsilon": 1e-6}, "com.microsoft")
 
 
+def many(dtype):
+    """Many rows: a warp takes one, or several where fewer lanes load a vector each; 256 threads a block."""
+    vector = 4 if dtype == "f32" else 8
+
+    def blocks(width, rows=MANY, aligned=True):
+        lanes, at_once = 32, vector if aligned and width % vector == 0 else 1
+        while lanes // 2 * at_once >= width:
+            lanes //= 2
+        return {"norm": 1, "launches": 1, "blocks": rows if width > 32 * at_once and at_once > 1 else -(-rows // (256 // lanes))}
+
+    def case(name, kernels, *more, **attrs):
+        made = Case("many_%s_%s" % (name, dtype), *more, dtype=dtype, **attrs)
+        made.kernels = kernels
+        return made
+
+    def graph(name, kernels):
+        return Graph("many_%s_%s" % (name, dtype), dtype, kernels)
+
+    for width in (8, 10, 96, 256):
+        x, scale = random(40, (MANY, width), dtype), random(41, (width,), dtype)
+        yield case("rms_%d" % width, blocks(width), "RMSNormalization", [("x", x), Const(scale)], ["y"],
+                   expected=[rms(x, scale, -1, 1e-5).astype(TYPES[dtype])])
+    for width in (20, 64, 72, 128): # of 72, the statistics lie where lanes without a vector would store one
+        inputs = [("x", random(40, (MANY, width), dtype)), Const(random(41, (width,), dtype)), Const(random(42, (width,), dtype))]
+        yield case("layer_%d" % width, blocks(width), "LayerNormalization", inputs, ["y", "mean", "inverse"], opset=17,
+                   output_types={1: np.float32, 2: np.float32})
+    x, skip, gamma = random(43, (MANY, 64), dtype), random(44, (MANY, 64), dtype), random(45, (64,), dtype)
+    total = (x.astype(np.float32) + skip.astype(np.float32)).astype(TYPES[dtype])
+    yield case("skip", blocks(64), "SkipSimplifiedLayerNormalization", [("x", x), ("skip", skip), Const(gamma)], ["y", "", "", "sum"],
+               {"epsilon": 1e-6}, "com.microsoft", expected=[rms(total, gamma, -1, 1e-6).astype(TYPES[dtype]), total])
+    for name, kernels, axis, first, last in (("strided", blocks(40), 1, 1, 2), ("odd", blocks(32, 3 * MANY, False), 2, 3, 35)):
+        g = graph(name, kernels)
+        part = [g.constant(np.array([i])) for i in (first, last, axis)]
+        x = g.node("Slice", [g.input("x", random(46, (MANY, 3, 40), dtype)), *part])
+        g.node("RMSNormalization", [x, g.weight((last - first if axis == 2 else 40,))], ["y"])
+        yield g.output("y")
+    g = graph("axes", blocks(64, aligned=False))
+    g.node("RMSNormalization", [g.input("x", random(47, (MANY, 4, 16), dtype)), g.weight((4, 16))], ["y"], axis=1)
+    yield g.output("y")
+    for name, outputs in (("beside", ["out"]), ("both", ["y", "out"])): # elementwise nodes in the norm's kernel
+        g = graph(name, blocks(64))
+        g.node("RMSNormalization", [g.input("x", random(48, (MANY, 64), dtype)), g.weight((64,))], ["y"])
+        gate = g.input("gate", random(49, (MANY, 64), dtype))
+        g.node("Mul", ["y", g.node("Mul", [gate, g.node("Sigmoid", [gate])])], ["out"])
+        yield g.output(*outputs)
+
+
 def softmaxes(dtype):
     for op in ("Softmax", "LogSoftmax"):
         for opset, axis, shape in ((13, -1, (2, 3, 50)), (13, 1, (2, 7, 5)), (13, 0, (4, 3)), (13, -1, (2, 1500)), (11, 1, (2, 3, 5)), (11, 2, (2, 3, 5))):
@@ -72,6 +121,7 @@ def cases():
     for dtype in ("f32", "f16", "bf16"):
         yield from simple(dtype)
         yield from skips(dtype)
+        yield from many(dtype)
         yield from softmaxes(dtype)
     yield from vectors()
     x = random(30, (2, 3, 40))

@@ -1,22 +1,40 @@
-/* norm: one block of THREADS threads normalises one row of COLS elements: s = X (+ SKIP (+ BIAS)), rounded to the type of X;
- * with CENTRE minus its mean; times 1/sqrt(mean of squares + EPSILON), times SCALE, plus BETA. The statistics are in
- * float; a thread keeps its PER elements in registers: with V > 1, one vector of V, its operands being aligned. SUM, MEAN and INV are outputs that a node may
- * ask for; Y need not be stored where elementwise nodes that the kernel computes (ROW_...) alone read it. */
-KERNEL(THREADS)
+/* norm: THREADS threads, which are a block, or of TOGETHER rows a block lanes of a warp, normalise one row of COLS elements: s = X (+ SKIP (+ BIAS)),
+ * rounded to the type of X; with CENTRE minus its mean; times 1/sqrt(mean of squares + EPSILON), times SCALE, plus BETA. The statistics are in
+ * float; a thread keeps its PER elements in registers: with V > 1, one vector of V, its operands being aligned (Y_RUNS: so is Y). SUM, MEAN and INV are
+ * outputs that a node may ask for; Y need not be stored where elementwise nodes that the kernel computes (ROW_...) alone read it. */
+#if TOGETHER > 1
+#define PLACE (TID % THREADS)
+#else
+#define PLACE TID
+#endif
+#if THREADS < 32
+#define ROW_SUM(v) \
+    do { \
+        UNROLL \
+        for (int other = THREADS / 2; other > 0; other /= 2) v += SHUFFLE_F(v, LANE ^ other); \
+    } while (0)
+#else
+#define ROW_SUM(v) ((v) = WARP_SUM(v))
+#endif
+KERNEL(THREADS * TOGETHER)
 {
     EXTENTS
 #if THREADS > 32
     SHARED(float, gathered, THREADS / 32);
     SHARED(float, squares, THREADS / 32);
 #endif
+#if TOGETHER > 1
+    const idx row = (idx)BID_X * TOGETHER + TID / THREADS;
+#else
     const idx row = BID_X;
-    if (row >= ROWS) return;
+#endif
+    if (row >= ROWS) return; /* of a warp perhaps a part: no lane reads one of another row */
     float keep[PER], scale[PER];
     float total = 0.0f, mean = 0.0f;
 #if V > 1
-#define COLUMN(p) ((idx)TID * V + (p))
-    if ((idx)TID * V < COLS) {
-        const idx col = (idx)TID * V;
+#define COLUMN(p) ((idx)PLACE * V + (p))
+    if ((idx)PLACE * V < COLS) {
+        const idx col = (idx)PLACE * V;
         GP_PASTE(LDV_, TYPE)(SCALE, SCALE_ROW + SCALE_COL, scale);
         GP_PASTE(LDV_, TYPE)(X, X_ROW + X_COL, keep);
 #if HAS_SKIP
@@ -27,7 +45,7 @@ KERNEL(THREADS)
 #endif
     }
 #else
-#define COLUMN(p) (TID + (idx)(p) * THREADS)
+#define COLUMN(p) (PLACE + (idx)(p) * THREADS)
 #endif
     UNROLL
     for (int p = 0; p < PER; p++) {
@@ -57,7 +75,7 @@ KERNEL(THREADS)
         total += v;
     }
 #if CENTRE
-    total = WARP_SUM(total);
+    ROW_SUM(total);
 #if THREADS > 32
     if (LANE == 0) gathered[WARP] = total;
     SYNC();
@@ -74,7 +92,7 @@ KERNEL(THREADS)
         const float v = keep[p] - mean;
         if (col < COLS) square = FMAF(v, v, square);
     }
-    square = WARP_SUM(square);
+    ROW_SUM(square);
 #if THREADS > 32
     if (LANE == 0) squares[WARP] = square;
     SYNC();
@@ -84,10 +102,10 @@ KERNEL(THREADS)
 #endif
     const float inverse = gp_inverse_root(square / (float)(COLS) + (float)EPSILON);
 #if HAS_MEAN
-    if (TID == 0) MEAN_ST(MEAN_ROW, mean);
+    if (PLACE == 0) MEAN_ST(MEAN_ROW, mean);
 #endif
 #if HAS_INV
-    if (TID == 0) INV_ST(INV_ROW, inverse);
+    if (PLACE == 0) INV_ST(INV_ROW, inverse);
 #endif
 #if HAS_BESIDE
     ROW_INDEX
@@ -101,7 +119,9 @@ KERNEL(THREADS)
 #if HAS_BETA
             v = v + (float)BETA_LD(BETA_ROW + BETA_COL);
 #endif
-#if HAS_Y
+#if HAS_Y && Y_RUNS
+            keep[p] = v;
+#elif HAS_Y
             Y_ST(Y_ROW + Y_COL, v);
 #endif
 #if HAS_BESIDE
@@ -110,4 +130,10 @@ KERNEL(THREADS)
 #endif
         }
     }
+#if HAS_Y && Y_RUNS
+    if ((idx)PLACE * V < COLS) {
+        const idx col = (idx)PLACE * V;
+        GP_PASTE(STV_, TYPE)(Y, Y_ROW + Y_COL, keep);
+    }
+#endif
 }

@@ -231,7 +231,8 @@ static void prepare_norms(Lower *l, Kernel *k, const Node *n)
     if (key) kernel_in(k, "KW", lower_input(l, n, GQ_K_NORM));
 }
 
-static void prepare_rotary(Lower *l, Kernel *k, const Node *n)
+/* Returns half of the elements that are rotated. */
+static int64_t prepare_rotary(Lower *l, Kernel *k, const Node *n)
 {
     Compilation *c = lower_compilation(l);
     const bool rotary = attr_int(n, "do_rotary") != 0, positions = rotary && node_input(c, n, GQ_POSITIONS);
@@ -246,6 +247,21 @@ static void prepare_rotary(Lower *l, Kernel *k, const Node *n)
     kernel_int(k, "HALF", half);
     kernel_int(k, "POSITIONS", positions);
     kernel_int(k, "INTERLEAVED", attr_int(n, "rotary_interleaved") != 0);
+    return half;
+}
+
+/* Elements that a thread moves at once: more than one where so are all that it reads and writes, and two such vectors tile a head. Norms sum
+ * single elements. */
+static int prepare_width(Lower *l, const Node *n, const Parts *p, const View *turned, const Cache *keys, const Cache *values, int64_t half)
+{
+    View v[8] = {p->q, *turned};
+    int count = 2;
+    if (p->append) v[count++] = p->k, v[count++] = p->v, v[count++] = keys->present, v[count++] = values->present;
+    if (half) v[count++] = lower_input(l, n, GQ_COS), v[count++] = lower_input(l, n, GQ_SIN);
+    const int width = view_vector(l, &p->q);
+    for (int i = 0; i < count; i++)
+        if (v[i].store != p->q.store || view_vector(l, &v[i]) != width) return 1;
+    return p->head % (2 * width) || half % width || node_input(lower_compilation(l), n, GQ_Q_NORM) || node_input(lower_compilation(l), n, GQ_K_NORM) ? 1 : width;
 }
 
 /* Norm, rotation, append: one launch. The query is copied only when it changes; returns it as the attention sees it. */
@@ -277,11 +293,18 @@ static View prepare(Lower *l, const Node *n, const Sizes *z, const Parts *p, con
     kernel_dim(k, "ROWS", p->q.dims[2]);
     kernel_dim(k, "BATCH", p->q.dims[0]);
     prepare_norms(l, k, n);
-    prepare_rotary(l, k, n);
+    const int64_t half = prepare_rotary(l, k, n);
+    const int width = items > MANY_ROWS ? prepare_width(l, n, p, &turned, keys, values, half) : 1, threads = width > 1 ? 256 : 128;
+    const int64_t lanes = width > 1 ? p->head / (2 * width) : 32;
+    kernel_int(k, "V", width);
+    kernel_int(k, "LANES", lanes);
+    kernel_int(k, "THREADS", threads);
+    kernel_text(k, "TYPE", dtype_token(p->q.store));
     kernel_rows(k);
     kernel_label(k, arena_text(&c->arena, "%s: append", n->name));
     kernel_bytes(k, 2 * dtype_bytes(p->q.store, items * p->head), 0); /* the new rows only */
-    kernel_launch(k, (items + 3) / 4, 1, 1, 128);
+    const int64_t batch = width > 1 ? lower_upper(l, p->q.dims[0]) : 1;
+    kernel_launch(k, ceil_div(items / batch * lanes, threads), batch, 1, threads);
     return turned;
 }
 

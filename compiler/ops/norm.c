@@ -1,5 +1,5 @@
 /* norm.c - normalisations over the last axes: RMS and layer norms, alone or behind a residual sum, and softmax. One block
- * a row; statistics in float, rounded once. */
+ * a row, or of many short ones several; statistics in float, rounded once. */
 #include "lower.h"
 #include "ops/gemv.h"
 #include "ops/norm.h"
@@ -95,11 +95,21 @@ static int norm_threads(int64_t widest, int width)
     return vectors <= 32 ? 32 : vectors <= 128 ? 128 : vectors <= 256 ? 256 : vectors <= 512 ? 512 : 1024;
 }
 
-static void norm_result(Lower *l, Kernel *k, const Node *n, const char *name, int output, int axis)
+/* Rows that a block takes. Of many rows that fit into a warp *THREADS falls to the lanes that load something, so that sums stay the same. */
+static int norm_together(int64_t rows, int64_t widest, int width, int *threads)
+{
+    if (*threads > 32 || rows <= MANY_ROWS) return 1;
+    while (*threads > 1 && *threads / 2 * width >= widest) *threads /= 2;
+    return 256 / *threads;
+}
+
+/* Returns how many elements can be stored at once. */
+static int norm_result(Lower *l, Kernel *k, const Node *n, const char *name, int output, int axis)
 {
     const View v = lower_output(l, n, output);
     kernel_out(k, name, v);
     rows_define(lower_compilation(l), k, name, &v, axis);
+    return view_vector(l, &v);
 }
 
 /* The optional operand NAME: defines HAS_NAME either way. */
@@ -123,22 +133,25 @@ static void norm_view(Lower *l, Node *n, const View *given, const NormPorts *p, 
     if (norm_has(l, k, "SKIP", p->skip >= 0)) norm_operand(l, k, n, "SKIP", p->skip, &x, axis, &width);
     if (norm_has(l, k, "BETA", p->beta >= 0 && node_input(c, n, p->beta))) norm_operand(l, k, n, "BETA", p->beta, &x, axis, &width);
     if (norm_has(l, k, "BIAS", p->bias >= 0 && node_input(c, n, p->bias))) norm_operand(l, k, n, "BIAS", p->bias, &x, axis, &width);
-    if (norm_has(l, k, "Y", kernel_beside_stored(l, n))) norm_result(l, k, n, "Y", 0, axis);
+    const int run = norm_has(l, k, "Y", kernel_beside_stored(l, n)) ? norm_result(l, k, n, "Y", 0, axis) : 1;
     if (norm_has(l, k, "MEAN", p->mean >= 0 && wants_output(c, n, p->mean))) norm_result(l, k, n, "MEAN", p->mean, axis);
     if (norm_has(l, k, "INV", p->inverse >= 0 && wants_output(c, n, p->inverse)))
         norm_result(l, k, n, "INV", p->inverse, axis);
     if (norm_has(l, k, "SUM", p->sum >= 0 && wants_output(c, n, p->sum))) norm_result(l, k, n, "SUM", p->sum, axis);
     kernel_beside(k, n, axis, "v");
     kernel_int(k, "CENTRE", p->centre);
-    const int threads = norm_threads(widest, width);
+    int threads = norm_threads(widest, width);
+    const int together = norm_together(lower_upper(l, rows), widest, width, &threads);
     kernel_int(k, "THREADS", threads);
+    kernel_int(k, "TOGETHER", together);
     kernel_int(k, "V", width);
+    kernel_int(k, "Y_RUNS", together > 1 && width > 1 && run == width);
     kernel_text(k, "TYPE", x.store == DT_F32 ? "F32" : x.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "PER", width > 1 ? width : (widest + threads - 1) / threads);
     kernel_float(k, "EPSILON", attr_float(n, "epsilon"));
     kernel_dim(k, "ROWS", rows);
     kernel_dim(k, "COLS", columns);
-    kernel_launch(k, lower_upper(l, rows), 1, 1, threads);
+    kernel_launch(k, ceil_div(lower_upper(l, rows), together), 1, 1, threads * together);
 }
 
 static void norm_launch(Lower *l, Node *n, const NormPorts *p, int axis)

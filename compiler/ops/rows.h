@@ -5,7 +5,7 @@
 #ifndef GCC_PLAN_ROWS_H
 #define GCC_PLAN_ROWS_H
 
-#include "compiler.h"
+#include "ops/product.h"
 
 /* V broadcast to RANK dims, aligned at the right, as ONNX does: axes of length 1 get stride 0. */
 static inline View rows_expand(Compilation *c, const View *v, int rank, const Dim *dims)
@@ -88,6 +88,9 @@ static inline Dim rows_count(Compilation *c, const View *v, int from, int to)
     for (int i = from; i < to; i++) d = dim_mul(c, d, v->dims[i]);
     return d;
 }
+
+/* More rows, one for each warp, are worth sharing blocks: they would not all run at once, a multiprocessor having room for 32 blocks. */
+enum { MANY_ROWS = 32 * MULTIPROCESSORS };
 
 /* Threads that share one row of COLUMNS elements. */
 static inline int rows_threads(int64_t columns)
