@@ -395,7 +395,8 @@ static void product_lower(Lower *l, Node *n)
 
 static bool matmul_by_row(Compilation *c, const Node *n)
 {
-    return node_input(c, n, 1)->is_constant && !flag(n, "transA") && !flag(n, "transBatchA");
+    const Value *b = node_input(c, n, 1);
+    return b->is_constant && b->rank >= 2 && !flag(n, "transA") && !flag(n, "transBatchA");
 }
 
 #define FUSED(name_) \
