@@ -10,7 +10,7 @@
 #endif
 
 enum OptionId {
-    OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_ROWS, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE,
+    OPT_OUTPUT, OPT_RECIPE, OPT_PRINT_RECIPE, OPT_TARGET, OPT_CAPACITY, OPT_PREFILL, OPT_ROWS, OPT_MAX, OPT_PIN, OPT_BIND, OPT_WEIGHTS, OPT_SAMPLE, OPT_LOGITS,
     OPT_CONDITIONS, OPT_DUMP, OPT_FROM_TEXT, OPT_RUN, OPT_VERIFY, OPT_EMULATE, OPT_TIMERS, OPT_CHECK, OPT_OPS, OPT_SINGLE, OPT_LENGTHS, OPT_TUNING, OPT_CANDIDATES, OPT_THREADS, OPT_QUIET, OPT_JSON, OPT_HELP,
     OPT_VERSION
 };
@@ -30,6 +30,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--bind", OPT_BIND, A_VALUE, "INPUT=FILE.pb", "the input is a constant: the tensor of that file"},
     {"--weights", OPT_WEIGHTS, A_VALUE, "embed|reference", "weights in the plan, or in the model's files"},
     {"--sample", OPT_SAMPLE, A_VALUE, "greedy|draw|none", "choose the next token on the device"},
+    {"--logits", OPT_LOGITS, A_VALUE, "last|all", "of which rows of a step; without it last with --sample, else all"},
     {"--conditions", OPT_CONDITIONS, A_VALUE, "node|seam", "how If and Loop on data are decided: in the graph, or by the host"},
     {"--require-single-segment", OPT_SINGLE, MAYBE_A_VALUE, "SIGNATURE", "fail when a signature has a seam"},
     {"--check-lengths", OPT_LENGTHS, NOTHING, NULL, "add decode steps of pinned length, for plan-run --check-growth"},
@@ -136,7 +137,7 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     Options *o = &c->options;
     const char *wrong = NULL;
     int64_t n = 0;
-    bool seam = false;
+    bool seam = false, last = false;
     switch (row->id) {
     case OPT_OUTPUT: o->output_path = value; break;
     case OPT_RECIPE: o->recipe_path = value; break;
@@ -153,6 +154,10 @@ static const char *apply(Compilation *c, Command *out, const struct OptionRow *r
     case OPT_BIND: return add_bind(c, value);
     case OPT_WEIGHTS: return choose(c, row->name, value, "embed", "reference", &o->weights_reference);
     case OPT_SAMPLE: return sample_from_name(value, &o->sample) ? NULL : arena_text(&c->arena, "%s: expected none, greedy or draw, found '%s'", row->name, value);
+    case OPT_LOGITS:
+        wrong = choose(c, row->name, value, "all", "last", &last);
+        o->logits = last ? LOGITS_LAST : LOGITS_ALL;
+        return wrong;
     case OPT_CONDITIONS:
         wrong = choose(c, row->name, value, "node", "seam", &seam);
         o->conditions = seam ? CONDITIONS_SEAM : CONDITIONS_NODE;

@@ -305,6 +305,9 @@ struct OpRow {
     int length_input;
     /* Rows that can keep to a length of each row of the batch: NULL, or why this node cannot. */
     const char *(*row_lengths)(Compilation *c, const Node *n);
+    /* Rows whose row i of all outputs, along the axis before the last, is made of row i of the inputs, those aside that have one row for
+     * all: whether this node is such, its shapes being known. NULL: as OP_POINTWISE says. */
+    bool (*by_row)(Compilation *c, const Node *n);
     const char *note;     /* for --ops: what of the operator is refused; NULL: nothing */
 };
 /* Each family file exports one table; table.c lists them, and is the only other place that names a family. */
@@ -514,6 +517,7 @@ typedef struct Options {
     int64_t capacity, prefill;  /* 0 = default */
     int64_t rows;               /* sequences of a step, each with a length of its own; 0 = all have one length */
     SampleTail sample;          /* UNSET: the recipe decides */
+    enum { LOGITS_UNSET, LOGITS_ALL, LOGITS_LAST } logits; /* UNSET: last with a sampling tail, where that saves something; else all */
     bool weights_reference, verify_passes, check_only, print_recipe, quiet, require_single_segment;
     bool emulate_gpu;           /* host code takes the variants written for a GPU's tensor cores */
     bool timers;                /* each block of a launch stamps when it began, had waited, and ended */
@@ -551,6 +555,7 @@ struct Compilation {
     Dim position_step;             /* position := position + this each step */
     bool state_stuck;              /* classify failed: the graph, read for any number of tokens, lets no state grow */
     int64_t capacity;
+    enum { ROWS_GIVEN, ROWS_ALL, ROWS_LAST } logits_rows; /* set by logits: of those that the model gives; GIVEN: it was not to choose */
     uint32_t extents;              /* buffer of the extents table; set by lower */
     uint32_t tickets;              /* words by which blocks of a launch meet, all 0 between launches; a buffer, set by lower; 0 none */
     uint32_t timers[2];            /* buffers of the stamps: of steps, which share one, and of `load`; set by lower; 0 none */
@@ -573,6 +578,7 @@ void infer_survey(Compilation *c, const bool *good);
 /* passes/uniform.c. Sets Value.each, before it is read. Whether node N takes its input INPUT as one dim. */
 void find_uniform(Compilation *c);
 bool uniform_length(Compilation *c, const Node *n, int input);
+bool pass_logits(Compilation *c);
 bool pass_classify(Compilation *c);
 bool pass_signature(Compilation *c);
 bool pass_fuse(Compilation *c);

@@ -24,7 +24,8 @@ enum Fact {
     FACT_MEMORY = 256,   /* every buffer has its offset */
     FACT_SEGMENTS = 512,
     FACT_PLAN = 1024,
-    FACT_ROWS = 2048     /* with --rows: proven that each row keeps to its own length */
+    FACT_ROWS = 2048,    /* with --rows: proven that each row keeps to its own length */
+    FACT_LOGITS = 4096   /* the rows that the logits are of are chosen */
 };
 
 /* All faults of all nodes are found, also what shape rules refuse behind them, then it fails. */
@@ -96,7 +97,8 @@ typedef struct Pass {
 static const Pass passes[] = {
     {"import", run_import, 0, 0, FACT_GRAPH, print_graph},
     {"infer", pass_infer, FACT_GRAPH, 0, FACT_DIMS, print_graph},
-    {"classify", pass_classify, FACT_DIMS, 0, FACT_CLASSES, print_graph},
+    {"logits", pass_logits, FACT_DIMS, 0, FACT_LOGITS, print_graph},
+    {"classify", pass_classify, FACT_DIMS | FACT_LOGITS, 0, FACT_CLASSES, print_graph},
     {"signature", pass_signature, FACT_DIMS | FACT_CLASSES, 0, FACT_BOXES, print_graph},
     {"fuse", pass_fuse, FACT_DIMS | FACT_CLASSES, 0, FACT_FUSED, print_graph},
     {"alias", pass_alias, FACT_BOXES | FACT_FUSED, 0, FACT_PLACES, print_graph},

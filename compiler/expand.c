@@ -313,6 +313,15 @@ bool node_expands(Compilation *c, const Node *n)
     return lists || (n->op->facts & OP_CONTROL);
 }
 
+bool expand_before(Expansion *e)
+{
+    *add_node(e) = e->node;
+    splice(e);
+    for (uint32_t i = e->at; i + 1 < e->at + e->count; i++)
+        if (!node_resolve(e->c, &e->c->graph.nodes[i])) return false;
+    return true;
+}
+
 bool node_expand(Compilation *c, uint32_t node)
 {
     Expansion e = { .c = c, .at = node, .node = c->graph.nodes[node] };

@@ -47,6 +47,8 @@ void expand_identity(Expansion *e, uint32_t from, uint32_t to);
 uint32_t expand_element(Expansion *e, uint32_t from, int axis, int64_t k);
 /* PARTS, each one slice along a new axis AXIS, together as TO. */
 void expand_stack(Expansion *e, const uint32_t *parts, int64_t count, int axis, uint32_t to);
+/* The new nodes stand before the node, which stays. False: one is none of our operators. */
+bool expand_before(Expansion *e);
 /* The subgraph of attribute ATTR. */
 const Graph *expand_subgraph(const Expansion *e, const char *attr);
 /* A clone of the subgraph's nodes with its inputs bound to INPUTS; the values of its outputs. NULL after an error. */

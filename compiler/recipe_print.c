@@ -147,6 +147,8 @@ static void print_sizes(Compilation *c, FILE *out)
         fprintf(out, "prefill: %lld\n", (long long)prefill);
     if (c->options.sample != SAMPLE_UNSET)
         fprintf(out, "sample: %s\n", sample_name(c->options.sample));
+    if (c->options.logits != LOGITS_UNSET)
+        fprintf(out, "logits: %s\n", c->options.logits == LOGITS_LAST ? "last" : "all");
 }
 
 static void print_signatures(Compilation *c, FILE *out)

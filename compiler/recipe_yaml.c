@@ -315,6 +315,14 @@ static bool recipe_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node
             y->c->options.sample = tail;
         return name != NULL;
     }
+    if (!strcmp(key, "logits")) {
+        const char *name = text_of(y, value, "last or all");
+        if (name && strcmp(name, "last") && strcmp(name, "all"))
+            return wrong(y, value, "logits '%s' is not known; expected last or all", name);
+        if (name && y->c->options.logits == LOGITS_UNSET)
+            y->c->options.logits = strcmp(name, "last") ? LOGITS_ALL : LOGITS_LAST;
+        return name != NULL;
+    }
     if (!strcmp(key, "signatures")) {
         r->signatures = arena_alloc(a, room * sizeof *r->signatures);
         return each_entry(y, value, "a map from signatures to ranges", signature_entry, NULL);
@@ -331,7 +339,7 @@ static bool recipe_entry(Reading *y, const char *key, yaml_node_t *at, yaml_node
         r->feeds = arena_alloc(a, room * sizeof *r->feeds);
         return each_entry(y, value, "a map from inputs to feeds", feed_entry, NULL);
     }
-    return wrong(y, at, "key '%s' is not known; expected states, symbols, capacity, prefill, sample, signatures, constants, bind or feeds",
+    return wrong(y, at, "key '%s' is not known; expected states, symbols, capacity, prefill, sample, logits, signatures, constants, bind or feeds",
                  key);
 }
 

@@ -222,6 +222,12 @@ static const char *plural(int count)
     return count == 1 ? "" : "s";
 }
 
+static void print_logits(const Compilation *c, FILE *out)
+{
+    if (c->logits_rows == ROWS_LAST) fputs("logits      of a step's last row\n", out);
+    if (c->logits_rows == ROWS_ALL) fputs("logits      of all rows of a step: their last row is made no faster alone\n", out);
+}
+
 static void print_signatures(FILE *out)
 {
     for (int i = 0; i < report.signature_count; i++) {
@@ -313,6 +319,7 @@ void report_print(Compilation *c, FILE *out)
     print_model(c, out);
     print_states(c, out);
     print_symbols(c, out);
+    print_logits(c, out);
     print_signatures(out);
     print_memory(c, out);
     if (report.targets) {

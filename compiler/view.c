@@ -125,9 +125,9 @@ bool view_dense(Lower *l, const View *v, int from, int to)
 
 int view_vector(Lower *l, const View *v)
 {
-    int64_t offset;
     int width = v->store == DT_F32 ? 4 : v->store == DT_F16 || v->store == DT_BF16 ? 8 : 1;
-    if (width == 1 || v->rank < 1 || v->stride[v->rank - 1] != 1 || !dim_is_const(l->c, v->offset, &offset) || offset % width) return 1;
+    if (width == 1 || v->rank < 1 || v->stride[v->rank - 1] != 1) return 1;
+    if (!dim_is(l->c, v->offset, 0) && !dim_div_exact(l->c, v->offset, dim_const(l->c, width))) return 1;
     for (int k = 0; k < v->rank - 1; k++)
         if (!dim_is(l->c, v->dims[k], 1) && v->stride[k] % width) return 1;
     return width;

@@ -212,14 +212,19 @@ static bool rewindable(Compilation *c)
     return true;
 }
 
+static const char *logits_text(const Compilation *c)
+{
+    return c->logits_rows == ROWS_LAST ? " logits=last" : c->logits_rows == ROWS_ALL ? " logits=all" : "";
+}
+
 static void emit_model(Emitter *e)
 {
     Compilation *c = e->c;
     const Options *o = &c->options;
     uint32_t logits = logits_output(c), token = token_input(c);
     const char *main_name = c->signatures[1].name;
-    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s targets=%s weights=%s%s%s%s%s%s%s%s", (long long)c->capacity,
-                                     sample_name(o->sample), report.targets, o->weights_reference ? "reference" : "embed",
+    const char *options = arena_text(&c->arena, "capacity=%lld sample=%s%s targets=%s weights=%s%s%s%s%s%s%s%s", (long long)c->capacity,
+                                     sample_name(o->sample), logits_text(c), report.targets, o->weights_reference ? "reference" : "embed",
                                      o->check_lengths ? " check-lengths" : "", o->emulate_gpu ? " emulate-gpu" : "", o->timers ? " timers" : "",
                                      o->tune_candidates ? " tune-candidates" : "", tuning_option(c),
                                      o->rows ? arena_text(&c->arena, " rows=%lld", (long long)o->rows) : "",

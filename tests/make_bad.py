@@ -343,6 +343,7 @@ RECIPES = {
     'bind_name': 'bind:\n  x: [x.pb]\n',
     'key': 'capacity: 16\ncolour: red\n',
     'sample': 'capacity: 16\nsample: often\n',
+    'logits': 'capacity: 16\nlogits: first\n',
     'key_inner': 'states:\n  - {input: past_key_values.0.key, from: present.0.key}\n',
     'duplicate': 'capacity: 16\nprefill: 4\ncapacity: 32\n',
     'integer': 'capacity: many\n',

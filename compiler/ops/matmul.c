@@ -395,15 +395,21 @@ static void product_lower(Lower *l, Node *n)
     else product_lower_any(l, n, &p, NULL, 0, NULL);
 }
 
+static bool matmul_by_row(Compilation *c, const Node *n)
+{
+    const Value *b = node_input(c, n, 1);
+    return b->is_constant && b->rank >= 2 && !flag(n, "transA") && !flag(n, "transBatchA");
+}
+
 #define FUSED(name_) \
     {.domain = "com.microsoft", .name = name_, .since = 1, \
      .schema = "A:T, B:T -> Y:T ; alpha:float=1, transA:int=0, transB:int=0, transBatchA:int=0, transBatchB:int=0 | " \
                "T=f32 f16 bf16 f64", \
-     .facts = OP_EPILOGUE, .shape = matmul_shape, .lower = product_lower}
+     .facts = OP_EPILOGUE, .shape = matmul_shape, .lower = product_lower, .by_row = matmul_by_row}
 
 static const OpRow rows[] = {
     {.domain = "", .name = "MatMul", .since = 1, .schema = "A:T, B:T -> Y:T | T=f32 f16 bf16 f64 i32 i64 u32 u64",
-     .facts = OP_EPILOGUE, .shape = matmul_shape, .lower = product_lower},
+     .facts = OP_EPILOGUE, .shape = matmul_shape, .lower = product_lower, .by_row = matmul_by_row},
     {.domain = "", .name = "Gemm", .since = 7,
      .schema = "A:T, B:T, C:T? -> Y:T ; alpha:float=1, beta:float=1, transA:int=0, transB:int=0 | T=f32 f16 bf16 f64",
      .facts = OP_EPILOGUE, .shape = gemm_shape, .lower = product_lower},

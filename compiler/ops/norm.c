@@ -222,6 +222,18 @@ bool norm_row(Compilation *c, const Node *n, NormRow *r)
     return axis_normal(c, n, attr_int(n, "axis"), x->rank) == x->rank - 1 && !wants_output(c, n, 1);
 }
 
+static bool norm_by_row(Compilation *c, const Node *n)
+{
+    const int rank = node_input(c, n, 0)->rank;
+    return axis_normal(c, n, attr_int(n, "axis"), rank) == rank - 1;
+}
+
+static bool skip_by_row(Compilation *c, const Node *n)
+{
+    (void)c, (void)n;
+    return true;
+}
+
 /* ---- softmax */
 
 static bool softmax_shape(Compilation *c, Node *n)
@@ -276,25 +288,25 @@ static void softmax_lower(Lower *l, Node *n)
 #define SIMPLIFIED(domain_) \
     {.domain = domain_, .name = "SimplifiedLayerNormalization", .since = 1, \
      .schema = "X:T, scale:V -> Y:V, inv_std_var:U? ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | " FLOATS, \
-     .facts = OP_NORM_ROW | OP_BESIDE, .shape = norm_shape, .lower = rms_lower}
+     .facts = OP_NORM_ROW | OP_BESIDE, .shape = norm_shape, .lower = rms_lower, .by_row = norm_by_row}
 
 static const OpRow rows[] = {
     {.domain = "", .name = "RMSNormalization", .since = 23,
      .schema = "X:T, scale:V -> Y:V ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | T=f32 f16 bf16, V=f32 f16 bf16",
-     .facts = OP_NORM_ROW | OP_BESIDE, .shape = norm_shape, .lower = rms_lower},
+     .facts = OP_NORM_ROW | OP_BESIDE, .shape = norm_shape, .lower = rms_lower, .by_row = norm_by_row},
     SIMPLIFIED(""),
     SIMPLIFIED("com.microsoft"),
     {.domain = "", .name = "LayerNormalization", .since = 1, /* an extension before 17, with the same meaning */
      .schema = "X:T, Scale:V, B:V? -> Y:V, Mean:U?, InvStdDev:U? ; axis:int=-1, epsilon:float=1e-5, stash_type:int=1 | " FLOATS,
-     .facts = OP_BESIDE, .shape = norm_shape, .lower = layer_lower},
+     .facts = OP_BESIDE, .shape = norm_shape, .lower = layer_lower, .by_row = norm_by_row},
     {.domain = "com.microsoft", .name = "SkipSimplifiedLayerNormalization", .since = 1,
      .schema = "input:T, skip:T, gamma:T, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
                "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",
-     .facts = OP_NORM_ROW | OP_BESIDE, .shape = skip_shape, .lower = skip_rms_lower},
+     .facts = OP_NORM_ROW | OP_BESIDE, .shape = skip_shape, .lower = skip_rms_lower, .by_row = skip_by_row},
     {.domain = "com.microsoft", .name = "SkipLayerNormalization", .since = 1,
      .schema = "input:T, skip:T, gamma:T, beta:T?, bias:T? -> output:T, mean:U?, inv_std_var:U?, input_skip_bias_sum:T? ; "
                "epsilon:float=1e-12 | T=f32 f16 bf16, U=f32",
-     .facts = OP_BESIDE, .shape = skip_shape, .lower = skip_layer_lower},
+     .facts = OP_BESIDE, .shape = skip_shape, .lower = skip_layer_lower, .by_row = skip_by_row},
     SOFTMAX("Softmax", 1, "1"),
     SOFTMAX("Softmax", 13, "-1"),
     SOFTMAX("LogSoftmax", 1, "1"),

@@ -118,6 +118,15 @@ static bool nbits_shape(Compilation *c, Node *n)
     return output_set(c, n, 0, a->dtype, a->rank, dims);
 }
 
+static bool nbits_by_row(Compilation *c, const Node *n)
+{
+    for (int i = 1; i < n->input_count; i++) {
+        const Value *v = node_input(c, n, i);
+        if (v && !v->is_constant) return false;
+    }
+    return true;
+}
+
 static void insert_row_axis(Compilation *c, View *v)
 {
     if (v->rank > 1) return;
@@ -612,7 +621,7 @@ static const OpRow rows[] = {
     {.domain = "com.microsoft", .name = "MatMulNBits", .since = 1,
      .schema = "A:T, B:u8, scales:S, zero_points:Z?, g_idx:i32?, bias:T? -> Y:T ; K:int, N:int, bits:int=4, block_size:int, "
                "accuracy_level:int=0, weight_prepacked:int=0 | T=" FLOATS ", S=" FLOATS ", Z=u8 " FLOATS,
-     .facts = OP_EPILOGUE, .shape = nbits_shape, .lower = nbits_lower},
+     .facts = OP_EPILOGUE, .shape = nbits_shape, .lower = nbits_lower, .by_row = nbits_by_row},
     {.domain = "com.microsoft", .name = "GatherBlockQuantized", .since = 1,
      .schema = "data:D, indices:I, scales:T, zero_points:D? -> output:T ; bits:int=4, block_size:int=128, gather_axis:int=0, "
                "quantize_axis:int=1 | D=u8 u4 i4, I=i32 i64, T=" FLOATS,

@@ -223,6 +223,13 @@ static void reduce_lower(Lower *l, Node *n)
 
 /* ---- ArgMax, ArgMin */
 
+static bool reduce_by_row(Compilation *c, const Node *n)
+{
+    const int rank = node_input(c, n, 0)->rank;
+    unsigned mask;
+    return rank > 0 && attr_int(n, "keepdims") && folded_axes(c, n, rank, &mask) && mask == 1u << (rank - 1);
+}
+
 static bool arg_shape(Compilation *c, Node *n)
 {
     const Value *x = node_input(c, n, 0);
@@ -248,11 +255,11 @@ static void arg_lower(Lower *l, Node *n)
 #define NUMBERS "f32 f16 bf16 f64 i32 i64 u32 u64 i16 u16 i8 u8"
 #define OLD(name_, types_, facts_) \
     {.domain = "", .name = name_, .since = 1, .schema = "data:T -> reduced:T ; axes:ints?, keepdims:int=1 | T=" types_, \
-     .facts = OP_BESIDE | facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
+     .facts = OP_BESIDE | facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower, .by_row = reduce_by_row}
 #define NEW_(name_, since_, types_, facts_) \
     {.domain = "", .name = name_, .since = since_, \
      .schema = "data:T, axes:i64? -> reduced:T ; keepdims:int=1, noop_with_empty_axes:int=0 | T=" types_, \
-     .facts = OP_BESIDE | facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower}
+     .facts = OP_BESIDE | facts_, .shape = reduce_shape, .contents = reduce_contents, .lower = reduce_lower, .by_row = reduce_by_row}
 #define BOTH(name_, types_) OLD(name_, types_, 0), NEW_(name_, 18, types_, 0)
 #define ARG(name_) \
     {.domain = "", .name = name_, .since = 1, .schema = "data:T -> reduced:i64 ; axis:int=0, keepdims:int=1 | T=" NUMBERS, \
