@@ -1,7 +1,7 @@
 /* norm: THREADS threads, which are a block, or of TOGETHER rows a block lanes of a warp, normalise one row of COLS elements: s = X (+ SKIP (+ BIAS)),
  * rounded to the type of X; with CENTRE minus its mean; times 1/sqrt(mean of squares + EPSILON), times SCALE, plus BETA. The statistics are in
- * float; a thread keeps its PER elements in registers: with V > 1, one vector of V, its operands being aligned (Y_RUNS: so is Y). SUM, MEAN and INV are
- * outputs that a node may ask for; Y need not be stored where elementwise nodes that the kernel computes (ROW_...) alone read it. */
+ * float; a thread keeps its PER elements in registers: with V > 1, one vector of V, its operands being aligned (Y_RUNS, SUM_RUNS: so are these). SUM, MEAN and
+ * INV are outputs that a node may ask for; Y need not be stored where elementwise nodes that the kernel computes (ROW_...) alone read it. */
 #if TOGETHER > 1
 #define PLACE (TID % THREADS)
 #else
@@ -67,13 +67,19 @@ KERNEL(THREADS * TOGETHER)
 #if HAS_SKIP
             v = (float)X_RND(v);
 #endif
-#if HAS_SUM
+#if HAS_SUM && !SUM_RUNS
             SUM_ST(SUM_ROW + SUM_COL, v);
 #endif
         }
         keep[p] = v;
         total += v;
     }
+#if HAS_SUM && SUM_RUNS
+    if ((idx)PLACE * V < COLS) {
+        const idx col = (idx)PLACE * V;
+        GP_PASTE(STV_, TYPE)(SUM, SUM_ROW + SUM_COL, keep);
+    }
+#endif
 #if CENTRE
     ROW_SUM(total);
 #if THREADS > 32

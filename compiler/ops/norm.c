@@ -137,6 +137,7 @@ static void norm_view(Lower *l, Node *n, const View *given, const NormPorts *p, 
     if (norm_has(l, k, "MEAN", p->mean >= 0 && wants_output(c, n, p->mean))) norm_result(l, k, n, "MEAN", p->mean, axis);
     if (norm_has(l, k, "INV", p->inverse >= 0 && wants_output(c, n, p->inverse)))
         norm_result(l, k, n, "INV", p->inverse, axis);
+    int sums = 1;
     if (norm_has(l, k, "SUM", p->sum >= 0 && wants_output(c, n, p->sum))) norm_result(l, k, n, "SUM", p->sum, axis);
     kernel_beside(k, n, axis, "v");
     kernel_int(k, "CENTRE", p->centre);
@@ -145,7 +146,8 @@ static void norm_view(Lower *l, Node *n, const View *given, const NormPorts *p, 
     kernel_int(k, "THREADS", threads);
     kernel_int(k, "TOGETHER", together);
     kernel_int(k, "V", width);
-    kernel_int(k, "Y_RUNS", together > 1 && width > 1 && run == width);
+    kernel_int(k, "Y_RUNS", width > 1 && run == width);
+    kernel_int(k, "SUM_RUNS", width > 1 && sums == width);
     kernel_text(k, "TYPE", x.store == DT_F32 ? "F32" : x.store == DT_F16 ? "F16" : "BF16");
     kernel_int(k, "PER", width > 1 ? width : (widest + threads - 1) / threads);
     kernel_float(k, "EPSILON", attr_float(n, "epsilon"));
