@@ -56,11 +56,14 @@
 #else
 #define LOGARITHM(v) ((v) * ((float)SCALE * LOG2E))
 #endif
+    /* Where nothing else is added, products become logarithms to base 2 as they become powers. */
+    const int plain = !HAS_SOFTCAP && MASK != 2 && (float)SCALE > 0.0f;
+    const float factor = plain ? (float)SCALE * LOG2E : 1.0f;
     /* Scores of the keys from AT on become powers, as FADE and the sums of the rows say. */
 #define SOFTEN(at) \
     do { \
         UNROLL \
-        for (int j = 0; j < 64; j++) score[j] = LOGARITHM(score[j]); \
+        for (int j = 0; j < 64 && !plain; j++) score[j] = LOGARITHM(score[j]); \
         if (MASK || (at) + KEYS > LAST(q0 + WARP / 4 * 64) || (at) < FIRST(last_row)) { \
             UNROLL \
             for (int j = 0; j < 64; j++) { \
@@ -77,7 +80,7 @@
             for (int j = 0; j < 16; j++) most = FMAXF(most, FMAXF(score[4 * j + 2 * h], score[4 * j + 2 * h + 1])); \
             most = FMAXF(most, SHUFFLE_F(most, LANE ^ 1)); \
             most = FMAXF(most, SHUFFLE_F(most, LANE ^ 2)); \
-            most = FMAXF(most, top[h]); \
+            most = FMAXF(most * factor, top[h]); \
             const float high = most == -INF_F ? 0.0f : most; /* no key yet: all weights are 0 */ \
             fade[h] = gp_exp2(top[h] - high); \
             top[h] = most; \
@@ -85,7 +88,7 @@
             UNROLL \
             for (int j = 0; j < 32; j++) { \
                 float *const own = score + j / 2 * 4 + 2 * h + j % 2; \
-                *own = gp_exp2(*own - high); \
+                *own = gp_exp2(FMAF(*own, factor, -high)); \
                 mass[h] += *own; \
             } \
         } \
