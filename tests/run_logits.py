@@ -153,6 +153,17 @@ def squared(m):
     m.head(m.add("MatMul", [m.add("Softmax", [y], axis=-1), m.x]))
 
 
+def residual(m):
+    """The sum behind a product of all rows may be part of its kernel, and the norm of that: they stay of all rows."""
+    y = m.add("Softmax", [m.add("MatMul", [m.x, m.add("Transpose", [m.x], perm=[0, 2, 1])])], axis=-1)
+    m.head(norm(m, m.add("Add", [m.add("MatMul", [y, m.x]), m.x])))
+
+
+def whole(m):
+    """A norm over rows and columns is not made row by row."""
+    m.head(m.add("LayerNormalization", [m.x, m.weight((HIDDEN,), 1.0)], axis=1))
+
+
 def read(m):
     """Another output is made of all rows of the logits."""
     m.head(m.x)
@@ -185,7 +196,7 @@ def flat(m):
 CASES = [
     (product, ["CumSum_4"], True), (softcap, ["CumSum_4"], True), (biased, ["CumSum_4"], True), (turned, ["CumSum_4"], True), (fused, ["CumSum_4"], True),
     (nbits, ["CumSum_4"], True), (block, ["CumSum_4"], True), (skip, ["CumSum_4"], True), (layered, ["CumSum_4"], True), (hidden, ["hidden"], True),
-    (mixed, ["MatMul_5"], True), (positional, ["CumSum_4", "Unsqueeze_7"], True), (squared, ["MatMul_8"], True), (read, ["logits: all rows"], False),
+    (mixed, ["MatMul_5"], True), (positional, ["CumSum_4", "Unsqueeze_7"], True), (squared, ["MatMul_8"], True), (residual, ["Mul_15"], True), (whole, ["LayerNormalization_5"], True), (read, ["logits: all rows"], False),
     (looked_up, ["logits: all rows"], False), (along, ["Softmax_6"], True), (last_already, None, False), (flat, None, False)]
 
 
