@@ -24,6 +24,31 @@ KERNEL(KERNEL_BLOCK)
 #else
 #define FIRST(query) 0
 #endif
+/* A score, in one of the lane's registers, as a logarithm to base 2. */
+#if HAS_SOFTCAP
+#define LOGARITHM(v) ((float)SOFTCAP * LOG2E * TANHF((v) * (float)SCALE / (float)SOFTCAP))
+#else
+#define LOGARITHM(v) ((v) * ((float)SCALE * LOG2E))
+#endif
+/* Minus infinity where a row does not see a key; what a mask adds, where it does. */
+#define SEE(score, query_, key_) \
+    do { \
+        const idx query = (query_), key = (key_); \
+        int seen = key < LAST(query) && key >= FIRST(query); \
+        SEE_MASK(score) \
+        if (!seen) (score) = -INF_F; \
+    } while (0)
+#if MASK == 1
+#define SEE_MASK(score) \
+    seen = seen && query < fresh && key < M_D3; \
+    if (seen) seen = M_LD(M_AT(batch, head, query, key));
+#elif MASK == 2
+#define SEE_MASK(score) \
+    seen = seen && query < fresh && key < M_D3; \
+    if (seen) (score) += (float)M_LD(M_AT(batch, head, query, key)) * LOG2E;
+#else
+#define SEE_MASK(score)
+#endif
 #if SINK == 1
     const float sink = 0.0f;
 #elif SINK == 2
@@ -91,33 +116,15 @@ KERNEL(KERNEL_BLOCK)
             }
         }
         UNROLL
-        for (int j = 0; j < KEYS / 8; j++) { /* as logarithms to base 2 */
+        for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
-            for (int e = 0; e < 4; e++) {
-#if HAS_SOFTCAP
-                score[j][e] = (float)SOFTCAP * LOG2E * TANHF(score[j][e] * (float)SCALE / (float)SOFTCAP);
-#else
-                score[j][e] *= (float)SCALE * LOG2E;
-#endif
-            }
+            for (int e = 0; e < 4; e++) score[j][e] = LOGARITHM(score[j][e]);
         }
         if (MASK || from + KEYS > LAST(q0) || from < FIRST(last_row)) {
             UNROLL
             for (int j = 0; j < KEYS / 8; j++) {
                 UNROLL
-                for (int e = 0; e < 4; e++) {
-                    const idx query = row + e / 2 * 8, key = from + 8 * j + 2 * t + e % 2;
-                    int seen = key < LAST(query) && key >= FIRST(query);
-#if MASK
-                    seen = seen && query < fresh && key < M_D3;
-#endif
-#if MASK == 1
-                    if (seen) seen = M_LD(M_AT(batch, head, query, key));
-#elif MASK == 2
-                    if (seen) score[j][e] += (float)M_LD(M_AT(batch, head, query, key)) * LOG2E;
-#endif
-                    if (!seen) score[j][e] = -INF_F;
-                }
+                for (int e = 0; e < 4; e++) SEE(score[j][e], row + e / 2 * 8, from + 8 * j + 2 * t + e % 2);
             }
         }
         UNROLL

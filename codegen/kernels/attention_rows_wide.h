@@ -51,11 +51,6 @@
         } \
         WGMMA_END(); \
     } while (0)
-#if HAS_SOFTCAP
-#define LOGARITHM(v) ((float)SOFTCAP * LOG2E * TANHF((v) * (float)SCALE / (float)SOFTCAP))
-#else
-#define LOGARITHM(v) ((v) * ((float)SCALE * LOG2E))
-#endif
     /* Where nothing else is added, products become logarithms to base 2 as they become powers. */
     const int plain = !HAS_SOFTCAP && MASK != 2 && (float)SCALE > 0.0f;
     const float factor = plain ? (float)SCALE * LOG2E : 1.0f;
@@ -66,12 +61,7 @@
         for (int j = 0; j < 64 && !plain; j++) score[j] = LOGARITHM(score[j]); \
         if (MASK || (at) + KEYS > LAST(q0 + WARP / 4 * 64) || (at) < FIRST(last_row)) { \
             UNROLL \
-            for (int j = 0; j < 64; j++) { \
-                const idx query = row + j % 4 / 2 * 8, key = (at) + 8 * (j / 4) + 2 * t + j % 2; \
-                int seen = key < LAST(query) && key >= FIRST(query); \
-                MASK_SCORE \
-                if (!seen) score[j] = -INF_F; \
-            } \
+            for (int j = 0; j < 64; j++) SEE(score[j], row + j % 4 / 2 * 8, (at) + 8 * (j / 4) + 2 * t + j % 2); \
         } \
         UNROLL \
         for (int h = 0; h < 2; h++) { \
@@ -93,17 +83,6 @@
             } \
         } \
     } while (0)
-#if MASK == 1
-#define MASK_SCORE \
-    seen = seen && query < fresh && key < M_D3; \
-    if (seen) seen = M_LD(M_AT(batch, head, query, key));
-#elif MASK == 2
-#define MASK_SCORE \
-    seen = seen && query < fresh && key < M_D3; \
-    if (seen) score[j] += (float)M_LD(M_AT(batch, head, query, key)) * LOG2E;
-#else
-#define MASK_SCORE
-#endif
 #define PACK_WEIGHTS \
     UNROLL \
     for (int j = 0; j < 32; j++) weights[j / 4][j % 4] = PACK2(score[2 * j], score[2 * j + 1])
