@@ -578,6 +578,8 @@ void infer_survey(Compilation *c, const bool *good);
 /* passes/uniform.c. Sets Value.each, before it is read. Whether node N takes its input INPUT as one dim. */
 void find_uniform(Compilation *c);
 bool uniform_length(Compilation *c, const Node *n, int input);
+/* passes/rows.c: whether N is an elementwise node whose elements depend on where they are. */
+bool node_by_place(Compilation *c, const Node *n);
 bool pass_logits(Compilation *c);
 bool pass_classify(Compilation *c);
 bool pass_signature(Compilation *c);

@@ -30,10 +30,20 @@ static bool is_product(const Node *n) { return n->op->by_row && (n->op->facts & 
 
 static bool elementwise(const Node *n) { return (n->op->facts & OP_POINTWISE) != 0; }
 
+/* Its only input under another name: Identity. */
+static bool hands_on(Compilation *c, const Node *n)
+{
+    const Value *x = node_input(c, n, 0), *y = node_output(c, n, 0);
+    if (!(n->op->facts & OP_SAME_ORDER) || n->input_count != 1 || n->output_count != 1 || !x || !y || x->rank != y->rank) return false;
+    for (int i = 0; i < x->rank; i++)
+        if (!dim_equal(c, x->dims[i], y->dims[i])) return false;
+    return true;
+}
+
 static bool goes_by_row(Compilation *c, const Node *n)
 {
-    if (n->loop || n->constant || (n->op->facts & OP_RANDOM)) return false;
-    return n->op->by_row ? n->op->by_row(c, n) : elementwise(n);
+    if (n->loop || n->constant || (n->op->facts & OP_RANDOM) || node_by_place(c, n)) return false;
+    return n->op->by_row ? n->op->by_row(c, n) : elementwise(n) || hands_on(c, n);
 }
 
 /* Each operand has these rows, or the same for all of them. */
@@ -225,6 +235,11 @@ static bool rows_of(Compilation *c, const Value *v, Dim *rows)
     int64_t least, most;
     if (v->rank < 3 || one_row(c, v)) return false;
     *rows = dim_resolve(c, v->dims[v->rank - 2]);
+    const Value *tokens = &c->graph.values[token_input(c)];
+    if (token_input(c) && (tokens->rank < 1 || !dim_equal(c, *rows, tokens->dims[tokens->rank - 1]))) {
+        if (asked(c)) diag_error(c, arena_text(&c->arena, "output '%s'", v->name), "--logits last needs a row for each of the tokens of '%s' along dim %d, found %s", tokens->name, v->rank - 2, dim_text(c, *rows));
+        return false;
+    }
     dim_bounds(c, *rows, &least, &most);
     if (least < 1 && asked(c)) diag_error(c, arena_text(&c->arena, "output '%s'", v->name), "--logits last needs a row, dim %d = %s may be 0", v->rank - 2, dim_text(c, *rows));
     return least >= 1;

@@ -116,6 +116,11 @@ static bool uses_index(const char *text)
     return false;
 }
 
+bool node_by_place(Compilation *c, const Node *n)
+{
+    return (n->op->facts & OP_POINTWISE) && uses_index(n->op->expr_fn ? n->op->expr_fn(c, n) : n->op->expr);
+}
+
 static const char *wrong_growth(Rows *r, const Node *n)
 {
     Compilation *c = r->c;
@@ -126,7 +131,7 @@ static const char *wrong_growth(Rows *r, const Node *n)
     if (!any) return NULL;
     if ((n->op->facts & OP_ZEROS) && r->zeros[n->inputs[0]]) return NULL;
     if (n->op->facts & OP_VIEW) return view_keeps(c, n) ? NULL : "it takes a part of an axis that grows";
-    if ((n->op->facts & OP_POINTWISE) && !uses_index(n->op->expr_fn ? n->op->expr_fn(c, n) : n->op->expr)) return NULL;
+    if ((n->op->facts & OP_POINTWISE) && !node_by_place(c, n)) return NULL;
     return "it works along an axis that grows";
 }
 

@@ -246,7 +246,7 @@ PLAN_API plan_status plan_session_recapture(plan_session *s);
  * kernel counts extents. Errors: ARGUMENT, NAME, RANGE, DRIVER. */
 PLAN_API plan_status plan_session_output(plan_session *s, const char *signature, const char *name, plan_tensor *out);
 /* Reads an output (dense, row-major, of the extents that plan_session_output gives) and sets *WRITTEN to its bytes. Logits of a prefill
- * are one row, or with gcc-plan --logits all one for each token of its last step. Waits. */
+ * have one row, or one for each token of its last step, as gcc-plan --logits says. Waits. */
 PLAN_API plan_status plan_session_read_output(plan_session *s, const char *signature, const char *name,
                                               void *data, size_t bytes, size_t *written);
 /* The logits of the last token fed, whichever signature computed them, as float32 [vocabulary]. Waits. */

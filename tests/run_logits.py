@@ -192,12 +192,26 @@ def flat(m):
     m.head(y)
 
 
+def triangle(m):
+    """What stays of a row depends on which it is."""
+    m.head(m.add("Trilu", [m.x], upper=1))
+
+
+def triangle_behind(m):
+    m.add("Trilu", [m.product(m.x, VOCABULARY)], ["logits"], upper=0)
+
+
+def renamed(m):
+    m.add("Identity", [m.product(m.add("Dropout", [m.x]), VOCABULARY)], ["logits"])
+
+
 # case, what the Slices read (None: the plan is that of `all`), whether the default with --sample cuts
 CASES = [
     (product, ["CumSum_4"], True), (softcap, ["CumSum_4"], True), (biased, ["CumSum_4"], True), (turned, ["CumSum_4"], True), (fused, ["CumSum_4"], True),
     (nbits, ["CumSum_4"], True), (block, ["CumSum_4"], True), (skip, ["CumSum_4"], True), (layered, ["CumSum_4"], True), (hidden, ["hidden"], True),
     (mixed, ["MatMul_5"], True), (positional, ["CumSum_4", "Unsqueeze_7"], True), (squared, ["MatMul_8"], True), (residual, ["Mul_15"], True), (whole, ["LayerNormalization_5"], True), (read, ["logits: all rows"], False),
-    (looked_up, ["logits: all rows"], False), (along, ["Softmax_6"], True), (last_already, None, False), (flat, None, False)]
+    (looked_up, ["logits: all rows"], False), (along, ["Softmax_6"], True), (last_already, None, False), (flat, None, False),
+    (triangle, ["Trilu_5"], True), (triangle_behind, ["logits: all rows"], False), (renamed, ["Dropout_5"], True)]
 
 
 class Suite:
@@ -296,12 +310,35 @@ def check_case(s, make, slices, default):
         report("seq" in dims["prefill"] and launches == launches_all, f"{name}: --logits all with a tail", f"{options} {dims}")
 
 
+def turned_logits(node, rows):
+    """An encoder of two sequences of 16 tokens; NODE makes its logits, whose axis before the last is not that of the tokens."""
+    info = helper.make_tensor_value_info
+    nodes = [helper.make_node("Gather", ["table", "input_ids"], ["x"]), helper.make_node("MatMul", ["x", "head"], ["y"]), node]
+    constants = [numpy_helper.from_array(np.zeros(shape, np.float32), name) for name, shape in (("table", (VOCABULARY, 8)), ("head", (8, VOCABULARY)))]
+    graph = helper.make_graph(nodes, "turned", [info("input_ids", INT64, [2, 16])], [info("logits", FLOAT, rows)], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+
+
+def check_refusals(s):
+    os.makedirs(os.path.join(s.work, "refused"), exist_ok=True)
+    for perm, rows, found in (([1, 0, 2], [16, 2, VOCABULARY], 2), ([0, 2, 1], [2, VOCABULARY, 16], VOCABULARY)):
+        with open(s.path("refused", "model.onnx"), "wb") as f:
+            f.write(turned_logits(helper.make_node("Transpose", ["y"], ["logits"], perm=perm), rows))
+        out = s.path("refused", f"{perm[0]}.plan")
+        if os.path.exists(out):
+            os.remove(out)
+        done = s.call("gcc-plan", s.path("refused", "model.onnx"), "-o", out, "--target", "host", "--quiet", "--logits", "last")
+        text = f"output 'logits': --logits last needs a row for each of the tokens of 'input_ids' along dim 1, found {found}"
+        report(done.returncode == 1 and text in done.stderr and not os.path.exists(out), f"another axis {rows} is refused", done.stderr)
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     s = Suite(*sys.argv[1:])
     for case in CASES:
         check_case(s, *case)
+    check_refusals(s)
     print(f"{passed} passed, {len(failures)} failed, 0 skipped")
     return 1 if failures else 0
 

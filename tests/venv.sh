@@ -6,7 +6,7 @@ set -euo pipefail
 build=${1:-${BUILD:-$(cd "$(dirname "$0")/.." && pwd)/build}}
 packages="onnx==1.22.0 onnxruntime==1.32.0 numpy==2.3.5"
 venv=$build/venv
-if [ ! -e "$venv/complete" ] || [ "$(cat "$venv/complete")" != "$packages" ]; then
+if [ ! -x "$venv/bin/python" ] || [ ! -e "$venv/complete" ] || [ "$(cat "$venv/complete")" != "$packages" ]; then
     if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv; } >&2
     fi

@@ -137,8 +137,7 @@ static void norm_view(Lower *l, Node *n, const View *given, const NormPorts *p, 
     if (norm_has(l, k, "MEAN", p->mean >= 0 && wants_output(c, n, p->mean))) norm_result(l, k, n, "MEAN", p->mean, axis);
     if (norm_has(l, k, "INV", p->inverse >= 0 && wants_output(c, n, p->inverse)))
         norm_result(l, k, n, "INV", p->inverse, axis);
-    int sums = 1;
-    if (norm_has(l, k, "SUM", p->sum >= 0 && wants_output(c, n, p->sum))) norm_result(l, k, n, "SUM", p->sum, axis);
+    const int sums = norm_has(l, k, "SUM", p->sum >= 0 && wants_output(c, n, p->sum)) ? norm_result(l, k, n, "SUM", p->sum, axis) : 1;
     kernel_beside(k, n, axis, "v");
     kernel_int(k, "CENTRE", p->centre);
     int threads = norm_threads(widest, width);
