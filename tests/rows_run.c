@@ -126,13 +126,13 @@ static void run(Check *c, const int64_t *lengths)
     for (int r = 0; r < c->rows; r++) set_back(c, r, 0);
 }
 
-/* One step of the last row beside others at POSITION that rest: no byte of theirs changes. States have the rows as their first axis. */
-static void step_alone(Check *c, int64_t position)
+/* One step of the last row, of TOKEN, another than the one there, beside others at POSITION that rest: no byte of theirs changes. States have the rows as their first axis. */
+static void step_alone(Check *c, int64_t position, int64_t token)
 {
     int64_t ids[ROWS_LIMIT];
     must(plan_session_set_position(c->s, position), "set_position");
     must(plan_session_rewind_row(c->s, c->rows - 1, 4), "rewind_row");
-    for (int r = 0; r < c->rows; r++) ids[r] = r == c->rows - 1 ? position % 7 : PLAN_REST;
+    for (int r = 0; r < c->rows; r++) ids[r] = r == c->rows - 1 ? token : PLAN_REST;
     must(plan_session_set_tokens(c->s, ids, (size_t)c->rows), "set_tokens");
     const int count = plan_state_count(c->many);
     unsigned char **before = calloc((size_t)count, sizeof *before);
@@ -173,8 +173,8 @@ static void refusals(Check *c)
     ids[0] = -2;
     must_fail(plan_session_set_tokens(c->s, ids, (size_t)c->rows), PLAN_ERROR_RANGE, "token 0: expected 0 or more", "set_tokens");
     /* A row that is full stops a step that feeds it, and no other. */
-    step_alone(c, 5);
-    step_alone(c, capacity);
+    step_alone(c, 5, 5);
+    step_alone(c, capacity, 6);
     for (int r = 0; r < c->rows; r++) ids[r] = PLAN_REST;
     ids[0] = 1;
     must(plan_session_set_tokens(c->s, ids, (size_t)c->rows), "set_tokens");
