@@ -126,7 +126,8 @@ static void run(Check *c, const int64_t *lengths)
     for (int r = 0; r < c->rows; r++) set_back(c, r, 0);
 }
 
-/* One step of the last row, of TOKEN, another than the one there, beside others at POSITION that rest: no byte of theirs changes. States have the rows as their first axis. */
+/* One step of the last row, of TOKEN, another than the one there, beside others at POSITION that rest: no byte of theirs changes. States have the
+ * rows as their first axis. */
 static void step_alone(Check *c, int64_t position, int64_t token)
 {
     int64_t ids[ROWS_LIMIT];

@@ -11,24 +11,15 @@ import subprocess
 import sys
 
 import numpy as np
-import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+from counts import finish, report
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 MS = "com.microsoft"
 VOCABULARY, HIDDEN, PREFILL, STEPS = 64, 32, 32, 6
 PROMPTS = (19, 1, 32, 7)
-failures = []
-passed = 0
-
-
-def report(good, name, detail=""):
-    global passed
-    passed += bool(good)
-    if not good:
-        failures.append(name)
-    print(f"{'ok' if good else 'not ok'} {name}{'' if good else ': ' + detail}")
 
 
 class Model:
@@ -339,8 +330,7 @@ def main():
     for case in CASES:
         check_case(s, *case)
     check_refusals(s)
-    print(f"{passed} passed, {len(failures)} failed, 0 skipped")
-    return 1 if failures else 0
+    return finish()
 
 
 sys.exit(main())

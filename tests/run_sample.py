@@ -14,18 +14,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from counts import finish, report
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-failures = []
-passed = 0
-
-
-def report(good, name, detail=""):
-    global passed
-    passed += bool(good)
-    if not good:
-        failures.append(name)
-    print(f"{'ok' if good else 'not ok'} {name}{'' if good else ': ' + detail}")
 
 
 def info(name, dims, kind=FLOAT):
@@ -222,8 +214,7 @@ def main():
     check_penalty(tail)
     check_seeds(tail)
     check_draws(tail)
-    print(f"{passed} passed, {len(failures)} failed, 0 skipped")
-    return 1 if failures else 0
+    return finish()
 
 
 sys.exit(main())

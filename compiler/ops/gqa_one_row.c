@@ -3,6 +3,7 @@
 #include "lower.h"
 #include "ops/gemv.h"
 #include "ops/gqa.h"
+#include "ops/product.h"
 
 #include <string.h>
 
@@ -202,7 +203,7 @@ static OneRowCut one_row_cut(Lower *l, int64_t head, int64_t group, int64_t head
     if (4 * slice * head > room) slice = SLICE;
     const int64_t slot = 4 * slice * head; /* bytes */
     OneRowCut cut = {.slice = slice, .warps = room / slot < 16 ? room / slot : 16, .splits = 1, .cluster = 1};
-    cut.crew = group + 2 > 8 ? (group + 2 + 3) / 4 * 4 : 8; /* a warp for each head of the new row, as many for each scheduler */
+    cut.crew = group + 2 > 8 ? ceil_div(group + 2, 4) * 4 : 8; /* a warp for each head of the new row, as many for each scheduler */
     if (cut.crew < cut.warps) cut.crew = cut.warps;
     cut.share = cut.warps * cut.slice;
     cut.shared = cut.warps * slot;

@@ -273,8 +273,8 @@ static bool attend_rows(Lower *l, const Node *n, const Attend *a, int64_t head, 
     for (size_t i = 0; i < COUNT_OF(views); i++)
         if (views[i]->store != a->q.store || view_vector(l, views[i]) != 8) return false;
     /* Blocks as attention_rows has them: of 64 rows and 128 threads, or twice that. */
-    const bool wide = rows >= 128 && head <= 128 && vhead <= 128 && codegen_has_wgmma(c, c->options.targets);
-    const int64_t together = wide ? 128 : 64, shared = 1024 + 2 * (together * head + 2 * WIDE_KEYS * (head + vhead));
+    const bool wide = rows >= WIDE_ROWS && head <= 128 && vhead <= 128 && codegen_has_wgmma(c, c->options.targets);
+    const int64_t together = wide ? WIDE_ROWS : 64, shared = 1024 + 2 * (together * head + 2 * WIDE_KEYS * (head + vhead));
     Kernel *k = kernel_begin(l, n, "attention_rows");
     kernel_int(k, "WIDE", wide);
     if (wide) {
@@ -287,7 +287,7 @@ static bool attend_rows(Lower *l, const Node *n, const Attend *a, int64_t head, 
     kernel_out(k, "Y", a->y);
     kernel_text(k, "TYPE", vector_type(&a->q));
     kernel_int(k, "KEYS", wide ? WIDE_KEYS : head > 128 || vhead > 128 ? 32 : 64);
-    kernel_launch(k, (rows + together - 1) / together, lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), (int)(2 * together));
+    kernel_launch(k, ceil_div(rows, together), lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), (int)(2 * together));
     return true;
 }
 

@@ -128,7 +128,7 @@ static int64_t waves(int64_t rows, int64_t columns, int64_t batch, int64_t wide)
     return ceil_div(ceil_div(rows, WIDE_ROWS) * ceil_div(columns, wide) * batch, MULTIPROCESSORS);
 }
 
-/* Columns of such a block, 128 or 256. Blocks of 128 take some five eighths of the time of those of 256, since they have fewer warps to
+/* Columns of a block whose products are wgmma's, 128 or 256. Blocks of 128 take some five eighths of the time of those of 256, since they have fewer warps to
  * fill gaps. */
 static int wide_columns(Lower *l, const View *y, int64_t batch)
 {

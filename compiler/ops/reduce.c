@@ -221,14 +221,14 @@ static void reduce_lower(Lower *l, Node *n)
     kernel_launch(k, grid, 1, 1, threads);
 }
 
-/* ---- ArgMax, ArgMin */
-
 static bool reduce_by_row(Compilation *c, const Node *n)
 {
     const int rank = node_input(c, n, 0)->rank;
     unsigned mask;
     return rank > 0 && attr_int(n, "keepdims") && folded_axes(c, n, rank, &mask) && mask == 1u << (rank - 1);
 }
+
+/* ---- ArgMax, ArgMin */
 
 static bool arg_shape(Compilation *c, Node *n)
 {
