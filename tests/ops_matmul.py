@@ -81,8 +81,8 @@ def integers():
 
 # Batch, rows, columns: one for each tile of matmul_rows (32 x 64, 64 x 64, 64 x 128, 128 x 128), and what is no multiple of any.
 TILES = ((1, 17, 64), (1, 70, 136), (1, 200, 72), (67, 100, 40), (200, 40, 24), (2, 33, 8))
-# Batch, rows, columns, k: its wide form, with blocks of 128 columns and, behind, of 256; what fills them, and what does not; more steps than places.
-WIDE = ((1, 128, 128, 64), (2, 200, 136, 104), (1, 300, 392, 72), (1, 130, 256, 520), (66, 200, 136, 40))
+# Batch, rows, columns, k: its wide form, with blocks of 128 rows and (the last: so many tiles that it pays) of 256; what fills them, and what does not; more steps than places.
+WIDE = ((1, 128, 128, 64), (2, 200, 136, 104), (1, 300, 392, 72), (1, 130, 256, 520), (66, 250, 136, 296))
 
 
 def tensor(dtype):

@@ -86,7 +86,7 @@ def tensor(dtype):
 
 def wide(dtype):
     """Hundreds of rows, 128 columns or more: the kernel for the tensor cores of sm_90a. Rows, k, columns: of its tiles and no multiples of any, an odd
-    half of 64 k, more steps than places, a block that is not whole; both widths (the last: so many tiles that 256 columns pay). Weights are
+    half of 64 k, more steps than places, a block that is not whole; both heights (the last: so many tiles that 256 rows pay). Weights are
     rounded."""
     def with_kernel(case, times=2):
         case.kernels, case.tolerance = {"matmul_wide": 1, "launches": 1}, tuple(times * t for t in TOLERANCES[dtype])
@@ -94,7 +94,7 @@ def wide(dtype):
 
     for shape, n, block, zero in (((130, 128), 136, 32, "packed"), ((257, 896), 264, 128, "packed"), ((128, 96), 129, 32, "none"),
                                   ((3, 86, 480), 384, 64, "packed"), ((128, 32), 128, 32, "packed"), ((140, 160), 250, 128, "none"),
-                                  ((850, 96), 2309, 32, "packed")):
+                                  ((850, 352), 2309, 32, "packed")):
         name = "mma_wide_%s_%d_%d_%s" % ("x".join(map(str, shape)), n, block, zero)
         yield with_kernel(nbits(name, 40, shape, n, 4, block, dtype, zero, bias=n != 136))
     # the scale behind the end of a column, in the half of 64 k that is not there, is another column's: no number here, so that that column has none

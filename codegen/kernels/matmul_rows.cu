@@ -9,7 +9,7 @@
  *   TYPE               F16 BF16, of A and of a plain B
  *   FORM               0: B contiguous along k; 1: along n, rows on 16 bytes; 2: 4 bits as in matmul_nbits, KB blocks of BS (a
  *                      multiple of 32) a row, scales S of STYPE, zero points Z where ZP is 1; the sums of 32 k are scaled in float
- *   WIDE               1: blocks of 2 * BN threads for sm_90a, BM 128, BN 128 or 256, SHARED_BYTES of shared memory: matmul_rows_wide.h. FORM 0 or 1, PARTIAL 0
+ *   WIDE               1: blocks of 256 threads for sm_90a, BM 128 or 256, BN 128, SHARED_BYTES of shared memory: matmul_rows_wide.h. FORM 0 or 1, PARTIAL 0
  *   GROUPED            1: z counts groups of rows, each with its own B; the grid's row tiles are those of TILE (z or -1, first row)
  *   A_LINE(m) Y_LINE(m)   the lines of A and Y that row m of z is in
  *   PARTIAL            1: the extent along which an operand is contiguous may be no multiple of 8

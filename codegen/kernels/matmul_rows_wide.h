@@ -8,10 +8,14 @@
 #define STAGE_BYTES (ROW_BYTES + BN * 128)
 #define COPY_A(c) \
     COPY16_BEHIND(ring + to + a_at, (c) * KERNEL_BLOCK * 16, a_from, (c) * (KERNEL_BLOCK / 8) * A_SM * 2, line + (c) * (KERNEL_BLOCK / 8) < m_left && at_k + piece * 8 < depth)
-#if KERNEL_BLOCK == 256
-#define COPY_A_MORE COPY_A(2); COPY_A(3);
+#if BM == 256
+#define COPY_A_MORE COPY_A(4); COPY_A(5); COPY_A(6); COPY_A(7);
+#define MULTIPLY GP_PASTE(WGMMA_BROAD_BOTH_, TYPE)
+#define DONE WGMMA_DONE_BROAD
 #else
 #define COPY_A_MORE
+#define MULTIPLY GP_PASTE(WGMMA_BOTH_, TYPE)
+#define DONE WGMMA_DONE
 #endif
 #if FORM == 0
 #define COPY_B(c) \
@@ -26,9 +30,9 @@
     SHARED_MORE(gp_u32, tiles, SHARED_BYTES / 4);
     typedef char gp_fits[SHARED_BYTES >= 1024 + STAGES * STAGE_BYTES && STAGES * STAGE_BYTES >= WIDE_STORE_BYTES && BN * 2 == KERNEL_BLOCK ? 1 : -1];
     unsigned char *const ring = WGMMA_TILES(tiles);
-    float sum[64];
+    float sum[BM / 2];
     UNROLL
-    for (int j = 0; j < 64; j++) sum[j] = 0.0f;
+    for (int j = 0; j < BM / 2; j++) sum[j] = 0.0f;
     /* Where the thread's pieces of 16 bytes come from and go to; those beyond the extents are zeros. */
     const int m_left = (int)MIN(rows - m0, BM), n_left = (int)MIN(columns - n0, BN), depth = (int)inner, steps = (depth + 63) / 64;
     const int line = TID / 8, piece = TID % 8, a_at = line * 128 + (piece ^ line % 8) * 16;
@@ -44,7 +48,7 @@
 #define FETCH_STEP \
     do { \
         if (at_k < depth) { \
-            COPY_A(0); COPY_A(1); COPY_A_MORE \
+            COPY_A(0); COPY_A(1); COPY_A(2); COPY_A(3); COPY_A_MORE \
             COPY_B(0); COPY_B(1); COPY_B(2); COPY_B(3); \
         } \
         COPY_END(); \
@@ -61,10 +65,10 @@
         const gp_u32 rows_here = WGMMA_ROWS(ring + here), columns_here = WGMMA_ROWS(ring + here + ROW_BYTES + WARP / 4 * 8192);
         WGMMA_BEGIN();
         UNROLL
-        for (int k = 0; k < 4; k++) GP_PASTE(WGMMA_BOTH_, TYPE)(sum, columns_here + k * ALONG_K, rows_here + k * 2, FORM, 1);
+        for (int k = 0; k < 4; k++) MULTIPLY(sum, columns_here + k * ALONG_K, rows_here + k * 2, FORM, 1);
         WGMMA_END();
         WGMMA_WAIT(1);
         here = here == (STAGES - 1) * STAGE_BYTES ? 0 : here + STAGE_BYTES;
     }
-    WGMMA_DONE(sum);
+    DONE(sum);
 #include "wide_store.h"

@@ -1,14 +1,13 @@
 /* matmul_wide: as matmul_rows of FORM 2, Y[z, m, n] = epilogue(sum over k of A[z, m, k] * B[n, k]) with B in 4 bits, on the tensor cores of
  * sm_90a (wgmma.h), for rows in hundreds. Weights are rounded to TYPE, as (q - zero) * scale.
  *
- * A block makes 128 x BN of Y. Each four warps have 64 columns, whose weights are the first operand, out of registers; rows of A are the
+ * A block makes BM x BN of Y. Each four warps have 64 columns, whose weights are the first operand, out of registers; rows of A are the
  * second, out of shared memory, so that the numbers of a column come apart in one lane. Steps of 64 k go through STAGES places, in two halves:
  * while the tensor cores work on one, the other is taken apart. Copies are STAGES - 2 steps ahead: the place of the step before the last is
  * free behind the barrier, since at most one half is under way when a thread arrives there with the last step's other half.
  * Grid: row tiles, column tiles, batch, as in matmul_rows, whose operands these are:
  *   M N K  A_SM Y_SM  Z_A Z_Y Z_BEYOND  TYPE (of A and the scales)  KB BS ZP ZP_ROW  PAIRS YTYPE  EPILOGUE
- * K is a multiple of 32; BN is KERNEL_BLOCK / 2. */
-#define BM 128
+ * K is a multiple of 32; BM is 128 or 256, BN 128. */
 #define ROW_BYTES (BM * 128) /* of a stage: rows of A, then words of B, and a pair of words for each column and half: scale, zero point */
 #define WORD_BYTES (BN * 32)
 #define STAGE_BYTES (ROW_BYTES + WORD_BYTES + BN * 16)
@@ -26,6 +25,8 @@
         if (at_k < K) { \
             COPY_ROWS(0); \
             COPY_ROWS(1); \
+            COPY_ROWS(2); \
+            COPY_ROWS(3); \
             COPY_ROWS_MORE \
             COPY16(ring + (to) + b_at, b_from, at_k + b_piece * 32 < K); \
         } \
@@ -37,10 +38,14 @@
     } while (0)
 #define COPY_ROWS(c) \
     COPY16_BEHIND(a_to, c * KERNEL_BLOCK * 16, a_from, c * (KERNEL_BLOCK / 8) * A_SM * 2, line + c * (KERNEL_BLOCK / 8) < m_left && at_k + piece * 8 < K)
-#if KERNEL_BLOCK == 256
-#define COPY_ROWS_MORE COPY_ROWS(2); COPY_ROWS(3);
+#if BM == 256
+#define COPY_ROWS_MORE COPY_ROWS(4); COPY_ROWS(5); COPY_ROWS(6); COPY_ROWS(7);
+#define MULTIPLY GP_PASTE(WGMMA_BROAD_, TYPE)
+#define DONE WGMMA_DONE_BROAD
 #else
 #define COPY_ROWS_MORE
+#define MULTIPLY GP_PASTE(WGMMA_, TYPE)
+#define DONE WGMMA_DONE
 #endif
 /* A step later, since this waits for what FETCH loads. */
 #define PUT_SCALE(to) \
@@ -58,13 +63,13 @@ KERNEL(KERNEL_BLOCK)
     if (Z_BEYOND || m0 >= rows) return;
 #if WGMMA
     SHARED_MORE(gp_u32, tiles, SHARED_BYTES / 4);
-    typedef char gp_fits[SHARED_BYTES >= 1024 + STAGES * STAGE_BYTES && STAGES * STAGE_BYTES >= WIDE_STORE_BYTES ? 1 : -1];
+    typedef char gp_fits[SHARED_BYTES >= 1024 + STAGES * STAGE_BYTES && STAGES * STAGE_BYTES >= WIDE_STORE_BYTES && BN * 2 == KERNEL_BLOCK ? 1 : -1];
     unsigned char *const ring = WGMMA_TILES(tiles);
     const int steps = (K + 63) / 64, g = LANE / 4, t = LANE % 4, own_row = WARP * 16 + g;
     const int other = (BN + (g ^ 4) - g) * 16; /* from a first piece of words to the second */
-    float sum[64];
+    float sum[BM / 2];
     UNROLL
-    for (int j = 0; j < 64; j++) sum[j] = 0.0f;
+    for (int j = 0; j < BM / 2; j++) sum[j] = 0.0f;
     /* Where the thread's pieces of 16 bytes come from and go to. Pieces of words: all columns' first, then all second ones, these
      * exchanged so that both of four columns lie in different banks. */
     const int m_left = (int)MIN(rows - m0, BM), n_last = (int)MIN(columns - n0, BN) - 1;
@@ -108,14 +113,14 @@ KERNEL(KERNEL_BLOCK)
                 a[half][j / 4][j % 4] = GP_PASTE(MUL2_, TYPE)(less, (gp_u32)scales[j % 2]);
             }
             WGMMA_BEGIN();
-            GP_PASTE(WGMMA_, TYPE)(sum, a[half][0], rows_here + 4 * half);
-            GP_PASTE(WGMMA_, TYPE)(sum, a[half][1], rows_here + 4 * half + 2);
+            MULTIPLY(sum, a[half][0], rows_here + 4 * half);
+            MULTIPLY(sum, a[half][1], rows_here + 4 * half + 2);
             WGMMA_END();
         }
         here = here == (STAGES - 1) * STAGE_BYTES ? 0 : here + STAGE_BYTES;
         next = next == (STAGES - 1) * STAGE_BYTES ? 0 : next + STAGE_BYTES;
     }
-    WGMMA_DONE(sum);
+    DONE(sum);
 #include "wide_store.h"
 #else
     /* A thread makes eight rows by some columns. */

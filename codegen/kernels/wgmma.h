@@ -9,11 +9,13 @@
  *
  * WGMMA_BOTH_F16(d, w, x, turned, more), WGMMA_BOTH_BF16: the same, but a in shared memory too, w being WGMMA_ROWS of its first row + 2 for each 16 further
  * along k: rows of 64 halves, as those of X. TURNED: such rows have 64 halves of one k, and w + 128 is 16 further along k. MORE 0: d = a x X.
+ * WGMMA_BROAD_F16(d, a, x), WGMMA_BROAD_BOTH_F16(d, w, x, turned, more), the same with BF16: with 256 rows of X, so many columns of d, which is d[128].
  * WGMMA_NARROW_F16(d, a, x), WGMMA_NARROW_BF16: d[32] += a[4] x X, with 64 rows of X, so many columns of d; a row in shared memory has 64 halves of one k,
  * and x + 128 is 16 further along k. TURNED is a literal.
  *
  * The products since the last WGMMA_END are a group. WGMMA_WAIT(n): but for the last n groups all are made; until then neither a nor what is in shared
- * memory may change, and d not be looked at before WGMMA_TAKE(d), for d[32] WGMMA_TAKE_NARROW(d), behind such a wait. WGMMA_DONE(d) waits for all, and takes d.
+ * memory may change, and d not be looked at before WGMMA_TAKE(d), for d[32] WGMMA_TAKE_NARROW(d), behind such a wait. WGMMA_DONE(d) waits for all, and takes d,
+ * and WGMMA_DONE_BROAD(d) d[128].
  * WGMMA_BEGIN stands between what writes a or d and the products; WGMMA_ARRIVED between COPY_WAIT and the barrier behind which they read what was copied. */
 /* Descriptor of X (PTX ISA, "Matrix Descriptor"). Lower word: start in units of 16 bytes; from bit 16 on a distance along k, which has no
  * meaning here. Upper word: 1024 bytes from eight rows to the next; mode 1, pieces exchanged over 128 bytes. */
@@ -33,6 +35,7 @@
 #define GP_64(d) GP_16(d, 0), GP_16(d, 16), GP_16(d, 32), GP_16(d, 48)
 /* The sums are operands, so that nothing that reads them moves before it. */
 #define WGMMA_DONE(d) asm volatile("wgmma.wait_group.sync.aligned 0;" : GP_64(d) : : "memory")
+#define WGMMA_DONE_BROAD(d) asm volatile("wgmma.wait_group.sync.aligned 0;" : GP_64(d), GP_64(d + 64) : : "memory")
 #define WGMMA_TAKE(d) asm volatile("" : GP_64(d) : : "memory")
 #define WGMMA_TAKE_NARROW(d) asm volatile("" : GP_16(d, 0), GP_16(d, 16) : : "memory")
 #define GP_UP_TO_31 \
@@ -40,18 +43,34 @@
 #define GP_UP_TO_63 \
     GP_UP_TO_31 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, " \
                 "%58, %59, %60, %61, %62, %63"
+#define GP_UP_TO_127 \
+    GP_UP_TO_63 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, " \
+                "%91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, " \
+                "%115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define GP_WGMMA(type, d, a, x) \
     asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%68, %69}; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type \
                  " {" GP_UP_TO_63 "}, {%64, %65, %66, %67}, x, p, 1, 1, 0; }" \
                  : GP_64(d) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(x), "n"(GP_WGMMA_LAYOUT) : "memory")
 #define WGMMA_F16(d, a, x) GP_WGMMA("f16", d, a, x)
 #define WGMMA_BF16(d, a, x) GP_WGMMA("bf16", d, a, x)
+#define GP_WGMMA_BROAD(type, d, a, x) \
+    asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%132, %133}; wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type \
+                 " {" GP_UP_TO_127 "}, {%128, %129, %130, %131}, x, p, 1, 1, 0; }" \
+                 : GP_64(d), GP_64(d + 64) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(x), "n"(GP_WGMMA_LAYOUT) : "memory")
+#define WGMMA_BROAD_F16(d, a, x) GP_WGMMA_BROAD("f16", d, a, x)
+#define WGMMA_BROAD_BF16(d, a, x) GP_WGMMA_BROAD("bf16", d, a, x)
 #define GP_WGMMA_BOTH(type, d, w, x, turned, more) \
     asm volatile("{ .reg .pred p; .reg .b64 w, x; setp.ne.s32 p, %68, 0; mov.b64 w, {%64, %66}; mov.b64 x, {%65, %66}; " \
                  "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" GP_UP_TO_63 "}, w, x, p, 1, 1, %67, 0; }" \
                  : GP_64(d) : "r"(w), "r"(x), "n"(GP_WGMMA_LAYOUT), "n"(turned), "r"((int)(more)) : "memory")
 #define WGMMA_BOTH_F16(d, w, x, turned, more) GP_WGMMA_BOTH("f16", d, w, x, turned, more)
 #define WGMMA_BOTH_BF16(d, w, x, turned, more) GP_WGMMA_BOTH("bf16", d, w, x, turned, more)
+#define GP_WGMMA_BROAD_BOTH(type, d, w, x, turned, more) \
+    asm volatile("{ .reg .pred p; .reg .b64 w, x; setp.ne.s32 p, %132, 0; mov.b64 w, {%128, %130}; mov.b64 x, {%129, %130}; " \
+                 "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" GP_UP_TO_127 "}, w, x, p, 1, 1, %131, 0; }" \
+                 : GP_64(d), GP_64(d + 64) : "r"(w), "r"(x), "n"(GP_WGMMA_LAYOUT), "n"(turned), "r"((int)(more)) : "memory")
+#define WGMMA_BROAD_BOTH_F16(d, w, x, turned, more) GP_WGMMA_BROAD_BOTH("f16", d, w, x, turned, more)
+#define WGMMA_BROAD_BOTH_BF16(d, w, x, turned, more) GP_WGMMA_BROAD_BOTH("bf16", d, w, x, turned, more)
 #define GP_WGMMA_NARROW(type, d, a, x) \
     asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%36, %37}; wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type \
                  " {" GP_UP_TO_31 "}, {%32, %33, %34, %35}, x, p, 1, 1, 1; }" \
@@ -84,9 +103,9 @@ FN gp_u32 gp_mul_bf16(gp_u32 a, gp_u32 b)
  * sums are no numbers, and so are they where the kernel has them before it took them from products that are made. */
 enum { GP_WGMMAS = 32, GP_WGMMA_SUMS = 4 };
 typedef struct gp_wgmma { const gp_u32 *a; gp_u64 w, x; float *d; int turned, more, rows, bf16, group; } gp_wgmma; /* a: NULL, then w, a descriptor; rows: of X */
-static _Thread_local struct { float sum[GP_WGMMA_SUMS][64], *d[GP_WGMMA_SUMS]; int first, count, group, begun; gp_wgmma list[GP_WGMMAS]; } gp_wgmmas[1024];
+static _Thread_local struct { float sum[GP_WGMMA_SUMS][128], *d[GP_WGMMA_SUMS]; int first, count, group, begun; gp_wgmma list[GP_WGMMAS]; } gp_wgmmas[1024];
 static _Thread_local gp_u32 gp_wgmma_a[32][GP_WGMMAS][32][4];
-static _Thread_local gp_u16 gp_wgmma_x[32][GP_WGMMAS][128][16];
+static _Thread_local gp_u16 gp_wgmma_x[32][GP_WGMMAS][256][16];
 static _Thread_local unsigned char *gp_tiles;
 #define GP_WGMMA_ADDRESS(p) ((gp_u32)(__UINTPTR_TYPE__)(p) & 0x3ffffu)
 #define WGMMA_TILES(array) gp_wgmma_tiles(TID, (unsigned char *)(array))
@@ -97,11 +116,16 @@ static _Thread_local unsigned char *gp_tiles;
 #define WGMMA_TAKE(d) gp_wgmma_take(TID, (d), 64)
 #define WGMMA_TAKE_NARROW(d) gp_wgmma_take(TID, (d), 32)
 #define WGMMA_DONE(d) (gp_wgmmas_until(TID, gp_wgmmas[TID].group + 1), WGMMA_TAKE(d))
+#define WGMMA_DONE_BROAD(d) (gp_wgmmas_until(TID, gp_wgmmas[TID].group + 1), gp_wgmma_take(TID, (d), 128))
 #define GP_WGMMA_OF(p) ((p) | (gp_u64)GP_WGMMA_LAYOUT << 32)
 #define WGMMA_F16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 128, 0, 0})
 #define WGMMA_BF16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 128, 1, 0})
+#define WGMMA_BROAD_F16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 256, 0, 0})
+#define WGMMA_BROAD_BF16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 256, 1, 0})
 #define WGMMA_BOTH_F16(d, w, x, turned, more) gp_wgmma_add(TID, (gp_wgmma){0, GP_WGMMA_OF(w), GP_WGMMA_OF(x), (d), (turned), (more), 128, 0, 0})
 #define WGMMA_BOTH_BF16(d, w, x, turned, more) gp_wgmma_add(TID, (gp_wgmma){0, GP_WGMMA_OF(w), GP_WGMMA_OF(x), (d), (turned), (more), 128, 1, 0})
+#define WGMMA_BROAD_BOTH_F16(d, w, x, turned, more) gp_wgmma_add(TID, (gp_wgmma){0, GP_WGMMA_OF(w), GP_WGMMA_OF(x), (d), (turned), (more), 256, 0, 0})
+#define WGMMA_BROAD_BOTH_BF16(d, w, x, turned, more) gp_wgmma_add(TID, (gp_wgmma){0, GP_WGMMA_OF(w), GP_WGMMA_OF(x), (d), (turned), (more), 256, 1, 0})
 #define WGMMA_NARROW_F16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 64, 0, 0})
 #define WGMMA_NARROW_BF16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 64, 1, 0})
 static unsigned char *gp_wgmma_tiles(int thread, unsigned char *array)
@@ -192,7 +216,7 @@ static void gp_wgmmas_until(int thread, int group)
     while (gp_wgmmas[thread].first < gp_wgmmas[thread].count && gp_wgmmas[thread].list[gp_wgmmas[thread].first % GP_WGMMAS].group < group) {
         const int place = gp_wgmmas[thread].first++ % GP_WGMMAS;
         const gp_wgmma w = gp_wgmmas[thread].list[place];
-        gp_u16 now[4][16], (*const rows)[16] = gp_wgmma_x[warp][place] + w.rows / 32 * lane;
+        gp_u16 now[8][16], (*const rows)[16] = gp_wgmma_x[warp][place] + w.rows / 32 * lane;
         gp_u32 first[4];
         gp_wgmma_first(&w, thread, first);
         gp_wgmma_rows(&w, lane, now);

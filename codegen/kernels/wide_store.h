@@ -1,14 +1,19 @@
-/* wide_store.h - part of templates whose blocks make 128 rows by 64 columns for each four warps by wgmma.h, columns being its first operand: stores `sum`,
- * which all warps have. Half of the rows at a time goes through shared memory, `ring`, WIDE_STORE_BYTES of it, so that lanes side by side store columns
+/* wide_store.h - part of templates whose blocks make BM (128 or 256) rows by 64 columns for each four warps by wgmma.h, columns being its first operand: stores `sum`,
+ * which all warps have. 64 rows at a time go through shared memory, `ring`, WIDE_STORE_BYTES of it, so that lanes side by side store columns
  * side by side. It needs m0, n0, `rows` and what product_store.h needs. */
+#if BM == 256
+#define WIDE_PART(j) (part < 2 ? (part ? sum[32 + (j)] : sum[j]) : part == 2 ? sum[64 + (j)] : sum[96 + (j)])
+#else
+#define WIDE_PART(j) (part ? sum[32 + (j)] : sum[j])
+#endif
     {
         float *const own = (float *)ring + WARP / 4 * 64 * WIDE_PITCH;
         UNROLL_BY(1)
-        for (int part = 0; part < 2; part++) {
+        for (int part = 0; part < BM / 64; part++) {
             SYNC();
             UNROLL
             for (int j = 0; j < 32; j++)
-                own[(j / 4 * 8 + LANE % 4 * 2 + j % 2) * WIDE_PITCH + WARP % 4 * 16 + LANE / 4 + j % 4 / 2 * 8] = part ? sum[32 + j] : sum[j];
+                own[(j / 4 * 8 + LANE % 4 * 2 + j % 2) * WIDE_PITCH + WARP % 4 * 16 + LANE / 4 + j % 4 / 2 * 8] = WIDE_PART(j);
             SYNC();
             UNROLL_BY(1)
             for (int first = WARP % 4; first < 64; first += 4 * WIDE_TOGETHER) {

@@ -123,17 +123,16 @@ static void rows_as_they_lie(Kernel *k)
     kernel_text(k, "Y_LINE(m)", "(m)");
 }
 
-static int64_t waves(int64_t rows, int64_t columns, int64_t batch, int64_t wide)
-{
-    return ceil_div(ceil_div(rows, WIDE_ROWS) * ceil_div(columns, wide) * batch, MULTIPROCESSORS);
-}
-
-/* Columns of a block whose products are wgmma's, 128 or 256. Blocks of 128 take some five eighths of the time of those of 256, since they have fewer warps to
- * fill gaps. */
-static int wide_columns(Lower *l, const View *y, int64_t batch)
+static int64_t waves(Lower *l, const View *y, int64_t batch, int64_t high)
 {
     const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
-    return 5 * waves(rows, columns, batch, 128) < 8 * waves(rows, columns, batch, 256) ? 128 : 256;
+    return ceil_div(ceil_div(rows, high) * ceil_div(columns, WIDE_COLUMNS) * batch, MULTIPROCESSORS);
+}
+
+/* Rows of a block whose products are wgmma's, WIDE_ROWS or twice as many; TWICE: the time of the latter in percent of the former's. (Measured: RESULTS.md.) */
+static int wide_rows(Lower *l, const View *y, int64_t batch, int64_t twice)
+{
+    return 100 * waves(l, y, batch, WIDE_ROWS) <= twice * waves(l, y, batch, 2 * WIDE_ROWS) ? WIDE_ROWS : 2 * WIDE_ROWS;
 }
 
 static bool pairs_of(Lower *l, const View *y)
@@ -145,39 +144,39 @@ bool product_wide(Lower *l, const View *y)
 {
     Compilation *c = lower_compilation(l);
     const Dim columns = y->dims[y->rank - 1];
-    return lower_upper(l, y->dims[y->rank - 2]) >= WIDE_ROWS && dim_is_const(c, columns, NULL) && lower_upper(l, columns) >= 128 && codegen_has_wgmma(c, c->options.targets);
+    return lower_upper(l, y->dims[y->rank - 2]) >= WIDE_ROWS && dim_is_const(c, columns, NULL) && lower_upper(l, columns) >= WIDE_COLUMNS && codegen_has_wgmma(c, c->options.targets);
 }
 
-static void wide_launch(Lower *l, Kernel *k, DType t, const View *y, int wide, int stages, int64_t stage, int64_t batch)
+/* STAGES of so many bytes besides the rows' part. */
+static void wide_launch(Lower *l, Kernel *k, DType t, const View *y, int high, int stages, int64_t beside, int64_t batch)
 {
     const int64_t rows = lower_upper(l, y->dims[y->rank - 2]), columns = lower_upper(l, y->dims[y->rank - 1]);
-    const int64_t bytes = 1024 + stages * stage;
-    kernel_int(k, "BN", wide);
+    const int64_t bytes = 1024 + stages * (high * 128 + beside);
+    kernel_int(k, "BM", high);
+    kernel_int(k, "BN", WIDE_COLUMNS);
     kernel_int(k, "STAGES", stages);
     kernel_int(k, "SHARED_BYTES", bytes);
     kernel_text(k, "TYPE", product_type(t));
     kernel_text(k, "YTYPE", product_type(y->store));
     kernel_int(k, "PAIRS", pairs_of(l, y));
     kernel_shared(k, bytes);
-    kernel_launch(k, ceil_div(rows, WIDE_ROWS), ceil_div(columns, wide), batch, 2 * wide);
+    kernel_launch(k, ceil_div(rows, high), ceil_div(columns, WIDE_COLUMNS), batch, 2 * WIDE_COLUMNS);
 }
 
 void product_wide_packed(Lower *l, Kernel *k, DType t, const View *y, int64_t batch)
 {
-    const int wide = wide_columns(l, y, batch);
-    wide_launch(l, k, t, y, wide, wide == 256 ? 4 : 5, WIDE_ROWS * 128 + wide * 48, batch); /* as many stages as 132 KB hold */
+    wide_launch(l, k, t, y, wide_rows(l, y, batch, 140), 5, WIDE_COLUMNS * 48, batch);
 }
 
 void product_wide_rows(Lower *l, Kernel *k, DType t, const View *y, int chunk, int64_t batch)
 {
-    const int wide = wide_columns(l, y, batch);
-    const int stages = wide == 256 ? 4 : 6; /* 192 KB; half of it, for two blocks on a multiprocessor, hides too little */
+    const int high = wide_rows(l, y, batch, 175);
+    const int stages = high == WIDE_ROWS ? 6 : 4; /* 192 KB; half of it, for two blocks on a multiprocessor, hides too little */
     kernel_int(k, "WIDE", 1);
-    kernel_int(k, "BM", WIDE_ROWS);
     kernel_int(k, "CH", chunk);
     kernel_int(k, "R", 4);
     rows_as_they_lie(k);
-    wide_launch(l, k, t, y, wide, stages, WIDE_ROWS * 128 + wide * 128, batch);
+    wide_launch(l, k, t, y, high, stages, WIDE_COLUMNS * 128, batch);
 }
 
 void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile, int chunk, bool packed)

@@ -55,10 +55,10 @@ void product_rows_set(Lower *l, Kernel *k, DType t, const View *y, RowTile tile,
 /* The same for rows as they lie, and launches. */
 void product_rows_launch(Lower *l, Kernel *k, DType t, const View *y, int chunk, bool packed, int64_t batch);
 
-enum { WIDE_ROWS = 128 }; /* of a block whose products are wgmma's */
+enum { WIDE_ROWS = 128, WIDE_COLUMNS = 128 }; /* of a block whose products are wgmma's; twice as many rows, where that is faster */
 /* Whether such blocks suit a product of Y, of up to so many rows and as many columns at least. */
 bool product_wide(Lower *l, const View *y);
-/* Sets BN STAGES SHARED_BYTES PAIRS TYPE YTYPE, and launches: matmul_wide; matmul_rows in its wide form, whose BM, CH and R this sets too. */
+/* Sets BM BN STAGES SHARED_BYTES PAIRS TYPE YTYPE, and launches: matmul_wide; matmul_rows in its wide form, whose CH and R this sets too. */
 void product_wide_packed(Lower *l, Kernel *k, DType t, const View *y, int64_t batch);
 void product_wide_rows(Lower *l, Kernel *k, DType t, const View *y, int chunk, int64_t batch);
 
