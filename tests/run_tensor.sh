@@ -15,8 +15,8 @@ for plan in "$models"/*/*/model.plan; do
     name=$(basename "$(dirname "$plan")")
     case $name in
     *mma_inner_12_* | *_8_16_packed_* | *_8_32_values_* | mma_column_* | *mma_33x45_*) expected= ;;
-    *mma_wide_850x*) expected='matmul_wide_[0-9]+ +7,10 x 512 ' ;; # 133 blocks of 256 threads were two rounds
-    *mma_broad_*66x200x*) expected='matmul_rows_[0-9]+ +2,1,66 x 512 ' ;;
+    *mma_wide_850x*) expected='matmul_wide_[0-9]+ +4,19 x 256 ' ;; # 133 blocks of 128 rows were two rounds
+    *mma_broad_*66x250x*) expected='matmul_rows_[0-9]+ +1,2,66 x 256 ' ;;
     *attention_mma_broad_* | *gqa_mma_broad_*) expected='attention_rows_[0-9]+ +[0-9,]+ x 256 ' ;;
     *mma_broad_*) expected='matmul_rows_[0-9]+ +[0-9,]+ x 256 ' ;;
     *mma_wide_*) expected='matmul_wide_[0-9]+ +[0-9,]+ x 256 ' ;;

@@ -2,14 +2,14 @@
  * 16 of them, on tensor cores.
  * Keys and values go through shared memory KEYS at a time; scores, in floats, stay in registers; the online softmax is in float,
  * its weights are rounded to TYPE for the product with V. All operands are of TYPE (F16 BF16), contiguous along the head, rows on
- * 16 bytes; HEAD and VHEAD are 64, 128 or 256. The other macros are attention's. Grid: row tiles, heads, batch. */
+ * 16 bytes; HEAD and VHEAD are 64, 128 or 256. The other macros are attention's. Grid: heads, batch, row tiles, so that all long ones are first. */
 #define ROWS (WIDE ? 128 : 64)
 #define LOG2E 1.44269504088896f
 #define PACK2(low, high) GP_PASTE(PACK2_, TYPE)(low, high)
 KERNEL(KERNEL_BLOCK)
 {
     EXTENTS
-    const idx tile = (Q_D2 + ROWS - 1) / ROWS - 1 - BID_X, head = BID_Y, batch = BID_Z; /* the longest rows first */
+    const idx tile = (Q_D2 + ROWS - 1) / ROWS - 1 - BID_Z, head = BID_X, batch = BID_Y; /* the longest rows first */
     if (tile < 0 || batch >= Q_D0) return;
     const idx kv = head / GROUP, fresh = Q_D2, q0 = tile * ROWS;
     LENGTHS

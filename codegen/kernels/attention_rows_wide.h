@@ -12,13 +12,10 @@
     const int g = LANE / 4, t = LANE % 4, line = TID / 8, piece = TID % 8, copy_at = line * 128 + (piece ^ line % 8) * 16;
     const idx row = q0 + WARP * 16 + g; /* the lane's rows are this one and the eighth after it */
     const idx last_row = MIN(q0 + ROWS, fresh) - 1, begin = FIRST(q0) / KEYS * KEYS, end = LAST(last_row);
-    float score[64], sum[IMAGES(VHEAD)][32], top[2] = {-INF_F, -INF_F}, mass[2] = {0.0f, 0.0f}, fade[2];
+    float score[64], sum[VHEAD / 2], top[2] = {-INF_F, -INF_F}, mass[2] = {0.0f, 0.0f}, fade[2];
     gp_u32 weights[KEYS / 16][4];
     UNROLL
-    for (int i = 0; i < IMAGES(VHEAD); i++) {
-        UNROLL
-        for (int j = 0; j < 32; j++) sum[i][j] = 0.0f;
-    }
+    for (int j = 0; j < VHEAD / 2; j++) sum[j] = 0.0f;
     /* COUNT rows of D elements, from FROM on, STEP elements apart, of which LEFT exist. */
 #define TAKE(to, from, step, count, D, left) \
     UNROLL \
@@ -41,14 +38,18 @@
             GP_PASTE(WGMMA_BOTH_, TYPE)(score, queries + (d / 4 * ROWS * 8 + d % 4 * 2), keys + (d / 4 * KEYS * 8 + d % 4 * 2), 0, d > 0); \
         WGMMA_END(); \
     } while (0)
+#if VHEAD == 128
+#define ADD_KEYS(k, values) GP_PASTE(WGMMA_TURNED_, TYPE)(sum, weights[k], WGMMA_APART((values) + (k) * 128, IMAGE))
+#define TAKE_SUM WGMMA_TAKE(sum)
+#else
+#define ADD_KEYS(k, values) GP_PASTE(WGMMA_NARROW_, TYPE)(sum, weights[k], (values) + (k) * 128)
+#define TAKE_SUM WGMMA_TAKE_NARROW(sum)
+#endif
 #define ADD_VALUES(parity) \
     do { \
         const gp_u32 values = WGMMA_ROWS(v_tile + (parity) * (IMAGES(VHEAD) * IMAGE)); \
         UNROLL \
-        for (int k = 0; k < KEYS / 16; k++) { \
-            UNROLL \
-            for (int i = 0; i < IMAGES(VHEAD); i++) GP_PASTE(WGMMA_NARROW_, TYPE)(sum[i], weights[k], values + (i * KEYS * 8 + k * 128)); \
-        } \
+        for (int k = 0; k < KEYS / 16; k++) ADD_KEYS(k, values); \
         WGMMA_END(); \
     } while (0)
     /* Where nothing else is added, products become logarithms to base 2 as they become powers. */
@@ -120,14 +121,15 @@
             ADD_VALUES(parity);
             WGMMA_WAIT(1);
             WGMMA_TAKE(score);
-            SOFTEN(next);
+            int again = (int)next; /* never below 0, which the compiler does not know: it would put the wait before all this */
+            do {
+                SOFTEN(next);
+                READY4(again);
+            } while (again < 0);
             WGMMA_WAIT(0);
+            TAKE_SUM;
             UNROLL
-            for (int i = 0; i < IMAGES(VHEAD); i++) {
-                WGMMA_TAKE_NARROW(sum[i]);
-                UNROLL
-                for (int j = 0; j < 32; j++) sum[i][j] *= fade[j % 4 / 2];
-            }
+            for (int j = 0; j < VHEAD / 2; j++) sum[j] *= fade[j % 4 / 2];
             PACK_WEIGHTS;
             parity ^= 1;
         }
@@ -137,7 +139,6 @@
         WGMMA_BEGIN();
         ADD_VALUES(parity);
         WGMMA_WAIT(0);
-        UNROLL
-        for (int i = 0; i < IMAGES(VHEAD); i++) WGMMA_TAKE_NARROW(sum[i]);
+        TAKE_SUM;
     }
-#define SUM(j, e) sum[(j) / 8][(j) % 8 * 4 + (e)]
+#define SUM(j, e) sum[(j) * 4 + (e)]

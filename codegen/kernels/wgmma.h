@@ -11,15 +11,17 @@
  * along k: rows of 64 halves, as those of X. TURNED: such rows have 64 halves of one k, and w + 128 is 16 further along k. MORE 0: d = a x X.
  * WGMMA_BROAD_F16(d, a, x), WGMMA_BROAD_BOTH_F16(d, w, x, turned, more), the same with BF16: with 256 rows of X, so many columns of d, which is d[128].
  * WGMMA_NARROW_F16(d, a, x), WGMMA_NARROW_BF16: d[32] += a[4] x X, with 64 rows of X, so many columns of d; a row in shared memory has 64 halves of one k,
- * and x + 128 is 16 further along k. TURNED is a literal.
+ * and x + 128 is 16 further along k. TURNED is a literal. WGMMA_TURNED_F16(d, a, x), WGMMA_TURNED_BF16: the same for d[64] and 128 rows of X; x is
+ * WGMMA_APART(x, bytes), the last 64 being so many bytes behind the first.
  *
  * The products since the last WGMMA_END are a group. WGMMA_WAIT(n): but for the last n groups all are made; until then neither a nor what is in shared
  * memory may change, and d not be looked at before WGMMA_TAKE(d), for d[32] WGMMA_TAKE_NARROW(d), behind such a wait. WGMMA_DONE(d) waits for all, and takes d,
  * and WGMMA_DONE_BROAD(d) d[128].
  * WGMMA_BEGIN stands between what writes a or d and the products; WGMMA_ARRIVED between COPY_WAIT and the barrier behind which they read what was copied. */
-/* Descriptor of X (PTX ISA, "Matrix Descriptor"). Lower word: start in units of 16 bytes; from bit 16 on a distance along k, which has no
- * meaning here. Upper word: 1024 bytes from eight rows to the next; mode 1, pieces exchanged over 128 bytes. */
+/* Descriptor of X (PTX ISA, "Matrix Descriptor"). Lower word: start in units of 16 bytes; from bit 16 on a distance, which has no
+ * meaning but for WGMMA_TURNED. Upper word: 1024 bytes from eight rows to the next; mode 1, pieces exchanged over 128 bytes. */
 #define WGMMA_ROWS(p) (GP_WGMMA_ADDRESS(p) >> 4 | 1u << 16)
+#define WGMMA_APART(x, bytes) ((x) & 0x3fffu | (gp_u32)(bytes) / 16 << 16)
 #define GP_WGMMA_LAYOUT 0x40000040
 
 #if ON_GPU && defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -75,6 +77,12 @@
     asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%36, %37}; wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type \
                  " {" GP_UP_TO_31 "}, {%32, %33, %34, %35}, x, p, 1, 1, 1; }" \
                  : GP_16(d, 0), GP_16(d, 16) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(x), "n"(GP_WGMMA_LAYOUT) : "memory")
+#define GP_WGMMA_TURNED(type, d, a, x) \
+    asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%68, %69}; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type \
+                 " {" GP_UP_TO_63 "}, {%64, %65, %66, %67}, x, p, 1, 1, 1; }" \
+                 : GP_64(d) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(x), "n"(GP_WGMMA_LAYOUT) : "memory")
+#define WGMMA_TURNED_F16(d, a, x) GP_WGMMA_TURNED("f16", d, a, x)
+#define WGMMA_TURNED_BF16(d, a, x) GP_WGMMA_TURNED("bf16", d, a, x)
 #define WGMMA_NARROW_F16(d, a, x) GP_WGMMA_NARROW("f16", d, a, x)
 #define WGMMA_NARROW_BF16(d, a, x) GP_WGMMA_NARROW("bf16", d, a, x)
 FN gp_u32 gp_mul_f16(gp_u32 a, gp_u32 b)
@@ -102,7 +110,7 @@ FN gp_u32 gp_mul_bf16(gp_u32 a, gp_u32 b)
 /* A product is made as late as is allowed, from what stood there when it began; where that has changed meanwhile, or a fence is missing, the
  * sums are no numbers, and so are they where the kernel has them before it took them from products that are made. */
 enum { GP_WGMMAS = 32, GP_WGMMA_SUMS = 4 };
-typedef struct gp_wgmma { const gp_u32 *a; gp_u64 w, x; float *d; int turned, more, rows, bf16, group; } gp_wgmma; /* a: NULL, then w, a descriptor; rows: of X */
+typedef struct gp_wgmma { const gp_u32 *a; gp_u64 w, x; float *d; int turned, more, rows, bf16, group; } gp_wgmma; /* a: NULL, then w, a descriptor, and turned is of w, else of x; rows: of X */
 static _Thread_local struct { float sum[GP_WGMMA_SUMS][128], *d[GP_WGMMA_SUMS]; int first, count, group, begun; gp_wgmma list[GP_WGMMAS]; } gp_wgmmas[1024];
 static _Thread_local gp_u32 gp_wgmma_a[32][GP_WGMMAS][32][4];
 static _Thread_local gp_u16 gp_wgmma_x[32][GP_WGMMAS][256][16];
@@ -126,8 +134,10 @@ static _Thread_local unsigned char *gp_tiles;
 #define WGMMA_BOTH_BF16(d, w, x, turned, more) gp_wgmma_add(TID, (gp_wgmma){0, GP_WGMMA_OF(w), GP_WGMMA_OF(x), (d), (turned), (more), 128, 1, 0})
 #define WGMMA_BROAD_BOTH_F16(d, w, x, turned, more) gp_wgmma_add(TID, (gp_wgmma){0, GP_WGMMA_OF(w), GP_WGMMA_OF(x), (d), (turned), (more), 256, 0, 0})
 #define WGMMA_BROAD_BOTH_BF16(d, w, x, turned, more) gp_wgmma_add(TID, (gp_wgmma){0, GP_WGMMA_OF(w), GP_WGMMA_OF(x), (d), (turned), (more), 256, 1, 0})
-#define WGMMA_NARROW_F16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 64, 0, 0})
-#define WGMMA_NARROW_BF16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 0, 1, 64, 1, 0})
+#define WGMMA_NARROW_F16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 1, 1, 64, 0, 0})
+#define WGMMA_NARROW_BF16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 1, 1, 64, 1, 0})
+#define WGMMA_TURNED_F16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 1, 1, 128, 0, 0})
+#define WGMMA_TURNED_BF16(d, a, x) gp_wgmma_add(TID, (gp_wgmma){(a), 0, GP_WGMMA_OF(x), (d), 1, 1, 128, 1, 0})
 static unsigned char *gp_wgmma_tiles(int thread, unsigned char *array)
 {
     for (int i = 0; i < GP_WGMMA_SUMS; i++) gp_wgmmas[thread].d[i] = 0;
@@ -146,12 +156,13 @@ static void gp_wgmma_piece(gp_u64 x, int eight, int bytes, gp_u16 *out)
     if (x >> 62 == 1 && (x >> 49 & 7) == 0) __builtin_memcpy(out, from, 16);
     else __builtin_memset(out, 0xff, 16);
 }
-/* Sixteen halves, along k, of a row of an operand in shared memory, where lines are rows or, TURNED, 64 rows' halves of one k. */
+/* Sixteen halves, along k, of a row of an operand in shared memory, where lines are rows or, TURNED, 64 rows' halves of one k, of each 64 apart. */
 static void gp_wgmma_row(gp_u64 x, int row, int turned, gp_u16 *out)
 {
     gp_u16 piece[8];
+    const int apart = (int)(x >> 16 & 0x3fff) << 4;
     for (int k = 0; k < 16 && turned; k++) {
-        gp_wgmma_piece(x, k / 8, k % 8 * 128 + row / 8 * 16, piece);
+        gp_wgmma_piece(x, k / 8, row / 64 * apart + k % 8 * 128 + row % 64 / 8 * 16, piece);
         out[k] = piece[row % 8];
     }
     for (int i = 0; i < 2 && !turned; i++) gp_wgmma_piece(x, row / 8, row % 8 * 128 + i * 16, out + 8 * i);
@@ -159,7 +170,7 @@ static void gp_wgmma_row(gp_u64 x, int row, int turned, gp_u16 *out)
 /* A product's rows of X that the lane looks after. */
 static void gp_wgmma_rows(const gp_wgmma *w, int lane, gp_u16 (*out)[16])
 {
-    for (int i = 0; i < w->rows / 32; i++) gp_wgmma_row(w->x, w->rows / 32 * lane + i, w->rows == 64, out[i]);
+    for (int i = 0; i < w->rows / 32; i++) gp_wgmma_row(w->x, w->rows / 32 * lane + i, w->a && w->turned, out[i]);
 }
 /* What the lane has of the first operand, in registers or in shared memory. */
 static void gp_wgmma_first(const gp_wgmma *w, int thread, gp_u32 *out)

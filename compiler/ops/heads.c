@@ -287,7 +287,7 @@ static bool attend_rows(Lower *l, const Node *n, const Attend *a, int64_t head, 
     kernel_out(k, "Y", a->y);
     kernel_text(k, "TYPE", vector_type(&a->q));
     kernel_int(k, "KEYS", wide ? WIDE_KEYS : head > 128 || vhead > 128 ? 32 : 64);
-    kernel_launch(k, ceil_div(rows, together), lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), (int)(2 * together));
+    kernel_launch(k, lower_upper(l, a->q.dims[1]), lower_upper(l, a->q.dims[0]), ceil_div(rows, together), (int)(2 * together));
     return true;
 }
 
