@@ -300,6 +300,9 @@ static bool all_have(Compilation *c, const char *targets, bool (*has)(const Comp
     return true;
 }
 
+static bool is_plain_host(const Compilation *c, const char *target) { return is_host(target) && !c->options.emulate_gpu; }
+
+bool codegen_for_gpu(Compilation *c, const char *targets) { return !all_have(c, targets, is_plain_host); }
 bool codegen_has_wgmma(Compilation *c, const char *targets) { return all_have(c, targets, has_wgmma); }
 bool codegen_has_clusters(Compilation *c, const char *targets) { return all_have(c, targets, has_clusters); }
 

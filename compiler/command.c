@@ -23,7 +23,7 @@ static const struct OptionRow { const char *name; enum OptionId id; Takes takes;
     {"--print-recipe", OPT_PRINT_RECIPE, NOTHING, NULL, "print what holds as a recipe, and stop"},
     {"--target", OPT_TARGET, A_VALUE, "LIST", "host, sm_NN, ptx; with commas"},
     {"--capacity", OPT_CAPACITY, A_VALUE, "N", "positions that the states have room for"},
-    {"--prefill", OPT_PREFILL, A_VALUE, "N", "longest prompt part of one prefill step"},
+    {"--prefill", OPT_PREFILL, A_VALUE, "N", "longest prompt part of one prefill step (default 64; for a GPU 512)"},
     {"--rows", OPT_ROWS, A_VALUE, "N", "sequences of a step, each with a length of its own"},
     {"--max", OPT_MAX, A_VALUE, "SYMBOL=N", "upper bound of a symbol"},
     {"--pin", OPT_PIN, A_VALUE, "SYMBOL=N", "value of a symbol"},

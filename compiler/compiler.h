@@ -606,6 +606,8 @@ typedef struct ModuleCode { const char *target; int module; const void *bytes; u
 /* Compiles all kernels for the named targets; modules in deterministic order. */
 bool codegen_compile(Compilation *c, const char *targets, ModuleCode **out, int *count, int *module_of_kernel);
 const char *codegen_default_targets(void);
+/* Whether kernels are for a GPU, on one at least of the devices that TARGETS (NULL: the default) names. The host emulates one under --emulate-gpu. */
+bool codegen_for_gpu(Compilation *c, const char *targets);
 /* Shared memory, in bytes, that a block may have on all the devices that TARGETS (NULL: the default) name: what a kernel declares and
  * kernel_shared together; 0 where code that must run on any device is among them, or one without copies in the background. */
 int64_t codegen_shared_limit(Compilation *c, const char *targets);

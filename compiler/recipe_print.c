@@ -137,14 +137,11 @@ static void print_symbols(Compilation *c, FILE *out)
 static void print_sizes(Compilation *c, FILE *out)
 {
     int64_t asked = c->options.capacity ? c->options.capacity : c->recipe.capacity;
-    int64_t capacity = c->capacity ? c->capacity : asked, prefill = c->options.prefill;
-    for (int i = 0; i < c->signature_count && !prefill; i++)
-        if (c->signatures[i].kind == SIG_PREFILL && c->sequence)
-            prefill = c->signatures[i].hi[c->sequence];
+    int64_t capacity = c->capacity ? c->capacity : asked;
     if (capacity)
         fprintf(out, "capacity: %lld\n", (long long)capacity);
-    if (prefill)
-        fprintf(out, "prefill: %lld\n", (long long)prefill);
+    if (c->options.prefill) /* not the default, which the targets decide */
+        fprintf(out, "prefill: %lld\n", (long long)c->options.prefill);
     if (c->options.sample != SAMPLE_UNSET)
         fprintf(out, "sample: %s\n", sample_name(c->options.sample));
     if (c->options.logits != LOGITS_UNSET)

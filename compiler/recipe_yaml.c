@@ -223,8 +223,8 @@ static bool signature_entry(Reading *y, const char *key, yaml_node_t *at, yaml_n
 {
     (void)into;
     SignatureSpec s = {.name = key, .line = line_of(at)};
-    if (strcmp(key, "decode") && strcmp(key, "prefill") && strcmp(key, "main"))
-        return wrong(y, at, "no signature is named '%s'; expected decode, prefill or main", key);
+    if (strcmp(key, "decode") && strcmp(key, "prefill") && strcmp(key, "prefill_long") && strcmp(key, "main"))
+        return wrong(y, at, "no signature is named '%s'; expected decode, prefill, prefill_long or main", key);
     if (!ranges_of(y, value, &s.range_count, &s.ranges))
         return false;
     y->r->signatures[y->r->signature_count++] = s;

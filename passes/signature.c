@@ -1,11 +1,17 @@
 /* signature - the boxes of symbol space to compile: from the recipe, or the default ladder (decode: one token; prefill: 1
- * to 64 tokens; main for networks without state). Every dim must be bounded in every box. */
+ * to 64 tokens; for GPUs prefill_long: more, whose products have kernels of their own; main for networks without state). Every
+ * dim must be bounded in every box. */
 #include "compiler.h"
 #include "dim.h"
+#include "ops/product.h"
 
 #include <string.h>
 
 enum { DEFAULT_CAPACITY = 1024, DEFAULT_PREFILL = 64, UNFILLED_LENGTHS = 128, NO_LIMIT = 1 << 30 };
+enum {
+    LONG_ROWS = 512,         /* of a default prefill_long, in all sequences together */
+    LARGE_ELEMENTS = 1 << 26 /* memory that a default is not to take: of a tensor that grows with the step */
+};
 
 static Signature *signature_add(Compilation *c, const char *name, int kind)
 {
@@ -178,19 +184,6 @@ static void add_lengths(Compilation *c)
     }
 }
 
-static bool add_boxes(Compilation *c)
-{
-    c->signatures = NEW_ARRAY(c, Signature, 3 + 4);
-    signature_add(c, "load", SIG_LOAD);
-    if (!c->pair_count || !token_input(c)) return add_box(c, "main", SIG_MAIN, 1, DEFAULT_PREFILL);
-    int64_t prefill = c->options.prefill ? c->options.prefill : DEFAULT_PREFILL;
-    if (!c->options.prefill && c->capacity && prefill > c->capacity) prefill = c->capacity;
-    if (!add_box(c, "decode", SIG_DECODE, 1, 1)) return false;
-    if (c->sequence && !add_box(c, "prefill", SIG_PREFILL, 1, prefill)) return false;
-    if (c->options.check_lengths) add_lengths(c);
-    return true;
-}
-
 /* ---- bounds in a box */
 
 /* Position and sequence are bound together by the capacity, so the largest value lies at a corner of that triangle or
@@ -252,7 +245,8 @@ static bool trim(Compilation *c, Signature *s, Dim zero, Sym y, int step)
     return false;
 }
 
-static bool trim_box(Compilation *c, Signature *s)
+/* The number of the first equation that holds for no size in the box; -1: none. */
+static int trim_box(Compilation *c, Signature *s)
 {
     for (int i = 0; i < equations_waiting(c); i++) {
         uint32_t node;
@@ -261,14 +255,23 @@ static bool trim_box(Compilation *c, Signature *s)
         for (Sym y = 1; zero && y <= c->symbol_count; y++)
             if (y != c->position && s->lo[y] < s->hi[y] && s->hi[y] < NO_LIMIT && dim_mentions(c, zero, y) && trim(c, s, zero, y, 1))
                 trim(c, s, zero, y, -1);
-        if (!zero || can_be_zero(c, s, zero)) continue;
-        const char *text = arena_text(&c->arena, "%s: in signature '%s', %s is never 0; expected equal dims, or an extent that is 1 in the model", rule,
-                                      s->name, dim_text(c, zero));
-        if (node) node_error(c, &c->graph.nodes[node], "%s", text);
-        else diag_error(c, NULL, "%s", text);
-        return false;
+        if (zero && !can_be_zero(c, s, zero)) return i;
     }
-    return true;
+    return -1;
+}
+
+static bool check_equations(Compilation *c, Signature *s)
+{
+    const int i = trim_box(c, s);
+    if (i < 0) return true;
+    uint32_t node;
+    const char *rule;
+    const Dim zero = dim_resolve(c, equation_waiting(c, i, &node, &rule));
+    const char *text = arena_text(&c->arena, "%s: in signature '%s', %s is never 0; expected equal dims, or an extent that is 1 in the model", rule,
+                                  s->name, dim_text(c, zero));
+    if (node) node_error(c, &c->graph.nodes[node], "%s", text);
+    else diag_error(c, NULL, "%s", text);
+    return false;
 }
 
 /* ---- every dim bounded */
@@ -316,16 +319,19 @@ static bool follows(Compilation *c, const Signature *s, const Value *v)
 
 #define MOST_ELEMENTS (INT64_C(1) << 38) /* blocks of 128 threads then fit a launch, and sizes and strides 63 bits */
 
-static bool too_large(Compilation *c, const Signature *s, const Value *v)
+/* At most MOST_ELEMENTS + 1, for more; 0: without a bound, which is said elsewhere. */
+static int64_t upper_elements(Compilation *c, const Signature *s, const Value *v)
 {
     int64_t elements = 1; /* room for what has none, as for one: strides are made all the same */
     for (int k = 0; k < v->rank; k++) {
         const int64_t upper = signature_upper(c, s, v->dims[k]);
-        if (upper >= NO_LIMIT) return false; /* said already */
-        if (upper > 0 && elements <= MOST_ELEMENTS) elements *= upper;
+        if (upper >= NO_LIMIT) return 0;
+        if (upper > 0) elements = elements > MOST_ELEMENTS / upper ? MOST_ELEMENTS + 1 : elements * upper;
     }
-    return elements > MOST_ELEMENTS;
+    return elements;
 }
+
+static bool too_large(Compilation *c, const Signature *s, const Value *v) { return upper_elements(c, s, v) > MOST_ELEMENTS; }
 
 static void check_size(Compilation *c, const Signature *s, const Value *v)
 {
@@ -390,11 +396,85 @@ static void assign_slots(Compilation *c)
     }
 }
 
+/* ---- the boxes */
+
+static bool ranged_by(Compilation *c, int count, const Range *list, Sym y)
+{
+    for (int i = 0; i < count; i++)
+        if (sym_find(c, list[i].symbol) == y) return true;
+    return false;
+}
+
+/* Whether a range says how many tokens a step of prefill has. */
+static bool tokens_given(Compilation *c)
+{
+    const SignatureSpec *spec = spec_named(c, "prefill");
+    return ranged_by(c, c->recipe.range_count, c->recipe.ranges, c->sequence) || ranged_by(c, c->options.max_count, c->options.max, c->sequence) ||
+           (spec && ranged_by(c, spec->range_count, spec->ranges, c->sequence));
+}
+
+/* Tokens of the longest step of prefill, where nobody says; WIDE_ROWS or more only on the ladder. */
+static int64_t default_tokens(Compilation *c, bool ladder)
+{
+    const int64_t rows = c->batch ? c->signatures[1].hi[c->batch] : 1, room = c->capacity ? c->capacity : NO_LIMIT;
+    const int64_t most = ladder ? LONG_ROWS / rows : 0, tokens = most < room ? most : room;
+    if (tokens >= WIDE_ROWS) return tokens;
+    return DEFAULT_PREFILL < room ? DEFAULT_PREFILL : room;
+}
+
+/* Whether what box S has more tokens than box LESS has a price: a launch for each in a loop over them, or a tensor that is large. */
+static bool outgrows(Compilation *c, const Signature *less, const Signature *s)
+{
+    for (uint32_t i = 1; i <= c->loop_count; i++)
+        if (c->loops[i].kind == LOOP_DIM && signature_upper(c, s, c->loops[i].trip) > signature_upper(c, less, c->loops[i].trip)) return true;
+    for (uint32_t i = 1; i <= c->graph.value_count; i++) {
+        const Value *v = &c->graph.values[i];
+        if (v->rank < 0 || (!v->uses && !v->is_output)) continue;
+        const int64_t elements = upper_elements(c, s, v);
+        if (elements > LARGE_ELEMENTS && elements > upper_elements(c, less, v)) return true;
+    }
+    return false;
+}
+
+/* Box S, behind that of fewer tokens, as far as it pays: false when it does not. What is asked for pays while there are such steps. */
+static bool shrink(Compilation *c, Signature *s)
+{
+    int64_t *tokens = &s->hi[c->sequence];
+    if (trim_box(c, s) >= 0) return false;
+    while (!c->options.prefill && *tokens >= WIDE_ROWS && outgrows(c, s - 1, s)) *tokens /= 2;
+    return c->options.prefill || *tokens >= WIDE_ROWS;
+}
+
+/* The ladder is what the recipe names, or for a GPU: its kernels are chosen by the most rows that a step may have, so that those
+ * for many make a short prompt slower. */
+static bool add_prefills(Compilation *c)
+{
+    static const char name[] = "prefill_long";
+    const bool named = spec_named(c, name), ladder = named || (!tokens_given(c) && codegen_for_gpu(c, c->options.targets));
+    const int64_t longest = c->options.prefill ? c->options.prefill : default_tokens(c, ladder), room = c->capacity ? c->capacity : NO_LIMIT;
+    if (!named && (!ladder || longest < WIDE_ROWS || room <= DEFAULT_PREFILL)) return add_box(c, "prefill", SIG_PREFILL, 1, longest);
+    if (!add_box(c, "prefill", SIG_PREFILL, 1, longest < DEFAULT_PREFILL ? longest : DEFAULT_PREFILL)) return false;
+    if (!add_box(c, name, SIG_PREFILL, DEFAULT_PREFILL + 1, longest)) return false;
+    if (!named && !shrink(c, &c->signatures[c->signature_count - 1])) c->signature_count--;
+    return true;
+}
+
+static bool add_boxes(Compilation *c)
+{
+    c->signatures = NEW_ARRAY(c, Signature, 4 + 4);
+    signature_add(c, "load", SIG_LOAD);
+    if (!c->pair_count || !token_input(c)) return add_box(c, "main", SIG_MAIN, 1, DEFAULT_PREFILL);
+    if (!add_box(c, "decode", SIG_DECODE, 1, 1)) return false;
+    if (c->sequence && !add_prefills(c)) return false;
+    if (c->options.check_lengths) add_lengths(c);
+    return true;
+}
+
 bool pass_signature(Compilation *c)
 {
     if (!choose_capacity(c) || !add_boxes(c)) return false;
     for (int j = 1; j < c->signature_count; j++) {
-        if (!trim_box(c, &c->signatures[j])) return false;
+        if (!check_equations(c, &c->signatures[j])) return false;
         bound_counts(c, &c->signatures[j]);
         check_bounded(c, &c->signatures[j]);
         if (diag_failed(c)) return false;

@@ -131,7 +131,7 @@ PLAN_API plan_status plan_free(plan *p);
 
 PLAN_API const char *plan_target(const plan *p);       /* "host", or "sm_90a (NVIDIA H200)" and the like */
 PLAN_API int64_t plan_capacity(const plan *p);         /* rows of the growing state; 0 = nothing grows */
-PLAN_API int64_t plan_prefill_limit(const plan *p);    /* longest prefill chunk; 0 = no prefill signature */
+PLAN_API int64_t plan_prefill_limit(const plan *p);    /* longest prefill chunk, of any signature; 0 = no prefill signature */
 PLAN_API int64_t plan_rows(const plan *p);             /* rows of the batch with lengths of their own; 0 = all have one */
 PLAN_API int plan_has_sampling(const plan *p);         /* the sampling tail: 0 none, 1 greedy, 2 plan_session_set_sampling */
 /* Names of the signatures, 0 to plan_signature_count - 1; NULL for another index. They live as long as the plan. Thread-safe. */
@@ -161,7 +161,8 @@ PLAN_API plan_status plan_session_capture(plan_session *s);
 /* Waits for the session's work, then frees it. NULL is allowed. */
 PLAN_API plan_status plan_session_close(plan_session *s);
 
-/* Feeds N token ids (N may exceed the prefill range: it is split into chunks) and computes the logits of the last.
+/* Feeds N token ids and computes the logits of the last. N may exceed the prefill range: it is split into chunks, each for the prefill
+ * signature that takes most of what is left, of several the one with the shorter range ("prefill", or "prefill_long" where the plan has it).
  * With a sampling tail, the token that follows is sampled on the device. Errors: RANGE (id below 0), CAPACITY, STATE. */
 PLAN_API plan_status plan_session_prefill(plan_session *s, const int64_t *ids, size_t n);
 /* Replays STEPS decode steps without the host in between. With a sampling tail each step takes the token of the one
@@ -177,6 +178,8 @@ PLAN_API plan_status plan_session_set_eager(plan_session *s, int eager);
  * For models that are no decoders. */
 PLAN_API plan_status plan_session_run(plan_session *s, const char *signature, const char *const *names,
                                       const int64_t *values, int count);
+/* Sets *OUT to the signature of the last step, NULL before the first. The name lives as long as the plan. */
+PLAN_API plan_status plan_session_signature(plan_session *s, const char **out);
 PLAN_API plan_status plan_session_wait(plan_session *s);
 
 /* The next decode step's token. */
@@ -246,7 +249,7 @@ PLAN_API plan_status plan_session_recapture(plan_session *s);
  * kernel counts extents. Errors: ARGUMENT, NAME, RANGE, DRIVER. */
 PLAN_API plan_status plan_session_output(plan_session *s, const char *signature, const char *name, plan_tensor *out);
 /* Reads an output (dense, row-major, of the extents that plan_session_output gives) and sets *WRITTEN to its bytes. Logits of a prefill
- * have one row, or one for each token of its last step, as gcc-plan --logits says. Waits. */
+ * have one row, or one for each token of its last step, as gcc-plan --logits says; plan_session_signature names the step's. Waits. */
 PLAN_API plan_status plan_session_read_output(plan_session *s, const char *signature, const char *name,
                                               void *data, size_t bytes, size_t *written);
 /* The logits of the last token fed, whichever signature computed them, as float32 [vocabulary]. Waits. */

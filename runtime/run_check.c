@@ -87,20 +87,17 @@ static void progress(const char *text, int64_t at) {
         fprintf(stderr, "\r%s %" PRId64 "\033[K", text, at);
 }
 
-/* COUNT further tokens into both. */
+/* COUNT further tokens, at most FEED_LIMIT, into both. */
 static plan_status feed(pair *c, int64_t count) {
-    plan_status status = PLAN_OK;
-    int64_t ids[64];
-    for (int64_t at = 0; at < count && !status;) {
-        size_t part = count - at < 64 ? (size_t)(count - at) : 64;
-        for (size_t i = 0; i < part; i++)
-            ids[i] = next_id(c);
-        status = plan_session_prefill(c->captured, ids, part);
-        if (!status)
-            status = plan_session_prefill(c->eager, ids, part);
-        at += (int64_t)part;
-        progress("fed", at);
-    }
+    int64_t ids[FEED_LIMIT];
+    if (count == 0)
+        return PLAN_OK;
+    for (int64_t i = 0; i < count; i++)
+        ids[i] = next_id(c);
+    plan_status status = plan_session_prefill(c->captured, ids, (size_t)count);
+    if (!status)
+        status = plan_session_prefill(c->eager, ids, (size_t)count);
+    progress("fed", count);
     return status;
 }
 
@@ -171,10 +168,17 @@ static plan_status check_interleaved(pair *c, int64_t room) {
     return status;
 }
 
+/* Tokens of a prompt that takes a step of the longest prefill signature, and one of a shorter. */
+static int64_t long_prompt(const plan *p, int64_t capacity) {
+    int64_t most = plan_prefill_limit(p) + 40;
+    most = most < FEED_LIMIT ? most : FEED_LIMIT;
+    return most < capacity / 3 ? most : capacity / 3;
+}
+
 static plan_status check_all(pair *c, char *report, size_t size) {
     char lengths[128] = "";
     int64_t capacity = plan_capacity(c->p), limit = capacity ? capacity : 128;
-    int64_t back = limit > 24 ? 17 : limit / 3, unrelated = limit >= 96 ? 40 : limit / 3;
+    int64_t back = limit > 24 ? 17 : limit / 3, unrelated = long_prompt(c->p, limit);
     plan_status status = check_lengths(c, limit, lengths, sizeof lengths);
     if (!status && rewind_both(c, back)) { /* state that does not grow: from the start again */
         status = rewind_both(c, 0);

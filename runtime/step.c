@@ -237,7 +237,8 @@ static uint32_t find_token_input(const plan *p, uint32_t signature) {
     return signature == p->decode ? p->token_binding : PLAN_NONE;
 }
 
-/* The smallest prefill signature that takes as much of LEFT as any does, else decode with one token. */
+/* The prefill signature with the shortest range that takes as much of LEFT as any does, else decode with one token. A rest that a long one
+ * takes whole is one step: two of a short one would read all weights twice. */
 static uint32_t choose_signature(const plan *p, int64_t left, int64_t *take) {
     uint32_t best = p->decode;
     int64_t best_high = INT64_MAX;
@@ -460,6 +461,16 @@ plan_status plan_session_token_count(plan_session *s, uint64_t *out) {
     if (!out)
         return plan_session_leave(s, plan_fail(PLAN_ERROR_ARGUMENT, "out: expected a place for the count, found NULL"));
     *out = s->sampled;
+    return plan_session_leave(s, PLAN_OK);
+}
+
+plan_status plan_session_signature(plan_session *s, const char **out) {
+    plan_status status = plan_session_enter(s);
+    if (status)
+        return status;
+    if (!out)
+        return plan_session_leave(s, plan_fail(PLAN_ERROR_ARGUMENT, "out: expected a place for the name, found NULL"));
+    *out = s->last == PLAN_NONE ? NULL : PLAN_TEXT(s->p, s->p->view.signatures[s->last].name);
     return plan_session_leave(s, PLAN_OK);
 }
 

@@ -196,6 +196,7 @@ def models():
     for name, to in (('string', 8), ('c64', 14), ('nothing', 0), ('storage', 29), ('f32_and_more', (1 << 32) + 1), ('far', 1 << 31)):
         yield 'cast_to_' + name, plain(nodes=[node('Cast', ['x'], ['q'], 'c', [attr('to', A_INT, num(3, to))])], outputs=[])
     yield 'too_many_elements', sizes(1 << 29, 1 << 29, 1 << 29)
+    yield 'too_many_for_64_bits', sizes(1 << 19, 1 << 19, 1 << 29)
     yield 'negative_extents', plain(nodes=[node('Reshape', ['x', 's'], ['y'], 'r')], inits=[tensor('s', I64, [2], ints=(-1 << 63, -2))])
     yield 'opset_28', plain(opsets=(('', 28),))
     yield 'opset_0', plain(opsets=(('', 0),))

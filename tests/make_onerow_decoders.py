@@ -23,7 +23,7 @@ from onerow_products import product, silu  # noqa: E402
 
 MS = "com.microsoft"
 VOCABULARY, CAPACITY, STEPS = 48, 256, 70
-PROMPTS = (1, 5, 33, 100)  # lengths; a prefill step takes up to 64
+PROMPTS = (1, 5, 33, 100)  # lengths; a step of prefill takes up to 64, of prefill_long more
 
 
 class Decoder(Graph):

@@ -59,6 +59,9 @@ refused() {
 for name in genai-int4-cpu genai-int4 mobius-default-f16; do equal "$SRC/models/bytes/$name" 512 2e-2 1 17 300; done
 OPTIONS=(--logits last)
 equal "$SRC/models/bytes/genai-int4-cpu" 512 2e-2 1 17 300
+echo "signatures: {prefill_long: {}}" >"$WORK/ladder.yaml"
+OPTIONS=(--recipe "$WORK/ladder.yaml")
+equal "$SRC/models/bytes/genai-int4-cpu" 512 2e-2 1 17 300
 OPTIONS=()
 if [ "$target" != host ]; then
     [ -n "$families" ] && [ -d "$families" ] && for name in llama llama_cpu llama_static gemma3_text mixtral; do equal "$families/$name" 48 2e-2 1 7 24; done

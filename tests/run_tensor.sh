@@ -40,6 +40,6 @@ verify() { # NAME MODEL KERNEL OPTION...: KERNEL is in the plan
 }
 cp "$SRC/models/bytes/mobius-cuda-f16/model.onnx" "$SRC/models/bytes/mobius-default-f16/model.onnx.data" "$WORK/"
 verify mobius-cuda-f16 "$WORK/model.onnx" matmul_rows
-verify genai-int4 "$SRC/models/bytes/genai-int4/model.onnx" matmul_wide --prefill 160 # few rows, of many that there may be
+verify genai-int4 "$SRC/models/bytes/genai-int4/model.onnx" matmul_wide --max sequence_length=160 # few rows, of many that there may be
 echo "${passed:-0} passed, ${failed:-1} failed, 0 skipped"
 [ "${failed:-1}" -eq 0 ]

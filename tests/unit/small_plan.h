@@ -1,6 +1,6 @@
 /* small_plan.h - a complete small decoder plan for tests of the runtime, and a model of it in plain C.
  *
- * Vocabulary 16, capacity 40, prefill of 1 to 8 tokens. State: the tokens (int64, one a row), which grows. The score of
+ * Vocabulary 16, capacity 40, prefill of 1 to 8 tokens, and one of 5 to 16 where it is asked for. State: the tokens (int64, one a row), which grows. The score of
  * column v is (7 * sum of (row + 1) * token + v * (5 + w)) mod 31, where w = 3 is made by the load signature from region
  * load. Greedy: the first column of the largest score. Each step is four launches:
  *   append (plain), score (two blocks of 64 threads with barriers and warp exchanges), sample, advance.
@@ -20,6 +20,7 @@
 #define SMALL_VOCABULARY 16
 #define SMALL_CAPACITY 40
 #define SMALL_PREFILL 8
+#define SMALL_LONG 16
 #define SMALL_STATE 256 /* offset of the rows in region state */
 
 static const char small_module[] =
@@ -117,6 +118,7 @@ typedef struct small_options {
     int two_segments;   /* decode in two segments */
     int stray;          /* sample writes beyond the ring */
     int echo;           /* the input is an output too, as it is */
+    int ladder;         /* a second prefill signature, for longer parts */
     const char *file;   /* not NULL: region load comes by reference from 4 bytes at 8 of this file; "" is the plan itself */
 } small_options;
 
@@ -149,8 +151,16 @@ static void small_launch(plan_writer *w, uint32_t kernel, uint32_t blocks, const
     plan_writer_add(w, PLAN_SECTION_LAUNCHES, &l);
 }
 
-/* Offsets in region io: ids and logits of prefill, then those of decode. */
-enum { SMALL_IO_IDS = 0, SMALL_IO_LOGITS = 256, SMALL_IO_TOKEN = 1024, SMALL_IO_DECODE_LOGITS = 1280, SMALL_IO_BYTES = 1536 };
+/* Offsets in region io: the token of decode, which every tail writes. */
+enum { SMALL_IO_TOKEN = 1024, SMALL_IO_BYTES = 3072 };
+
+/* A signature's tokens in a step, and where in region io its ids and logits are. */
+typedef struct small_box {
+    int64_t least, most;
+    uint64_t ids, logits;
+} small_box;
+static const small_box small_decode = {1, 1, SMALL_IO_TOKEN, 1280}, small_prefill = {1, SMALL_PREFILL, 0, 256},
+                       small_long = {5, SMALL_LONG, 1536, 1792};
 
 /* The launches, edges and segments of one signature; N: tokens of a step, 0 when the table says it. */
 static void small_step(plan_writer *w, const small_options *o, uint64_t ids, uint64_t logits, uint64_t n) {
@@ -181,28 +191,26 @@ static void small_binding(plan_writer *w, const char *name, uint32_t kind, uint3
     plan_writer_add(w, PLAN_SECTION_BINDINGS, &b);
 }
 
-static void small_bindings(plan_writer *w, int prefill, int echo) {
-    int64_t most = prefill ? SMALL_PREFILL : 1;
-    uint32_t length = prefill ? small_symbol(w, 1) : small_constant(w, 1), one = small_constant(w, 1),
+static void small_bindings(plan_writer *w, const small_box *box, int echo) {
+    int64_t most = box->most;
+    uint32_t length = most > 1 ? small_symbol(w, 1) : small_constant(w, 1), one = small_constant(w, 1),
              columns = small_constant(w, SMALL_VOCABULARY);
     uint32_t d = small_dim(w, one, 1, most);
     small_dim(w, length, most, 1);
-    small_binding(w, "input_ids", PLAN_BINDING_INPUT, PLAN_I64, PLAN_FEED_TOKEN, d, 2, prefill ? SMALL_IO_IDS : SMALL_IO_TOKEN,
-                  8 * (uint64_t)most);
+    small_binding(w, "input_ids", PLAN_BINDING_INPUT, PLAN_I64, PLAN_FEED_TOKEN, d, 2, box->ids, 8 * (uint64_t)most);
     d = small_dim(w, one, 1, most * SMALL_VOCABULARY);
     small_dim(w, length, most, SMALL_VOCABULARY);
     small_dim(w, columns, SMALL_VOCABULARY, 1);
-    small_binding(w, "logits", PLAN_BINDING_OUTPUT, PLAN_F32, 0, d, 3, prefill ? SMALL_IO_LOGITS : SMALL_IO_DECODE_LOGITS,
-                  4 * SMALL_VOCABULARY * (uint64_t)most);
+    small_binding(w, "logits", PLAN_BINDING_OUTPUT, PLAN_F32, 0, d, 3, box->logits, 4 * SMALL_VOCABULARY * (uint64_t)most);
     plan_binding_record ids = *(const plan_binding_record *)plan_writer_record(w, PLAN_SECTION_BINDINGS, plan_writer_count(w, PLAN_SECTION_BINDINGS) - 2);
     ids.kind = PLAN_BINDING_OUTPUT, ids.feed = PLAN_FEED_CALLER;
     if (echo)
         plan_writer_add(w, PLAN_SECTION_BINDINGS, &ids);
 }
 
-static void small_signature(plan_writer *w, const small_options *o, const char *name, uint32_t kind, uint64_t fingerprint) {
+/* BOX is NULL for load. */
+static void small_signature(plan_writer *w, const small_options *o, const char *name, uint32_t kind, const small_box *box, uint64_t fingerprint) {
     plan_signature_record s = {.name = small_text(w, name), .kind = kind, .fingerprint = fingerprint, .metadata_bytes = 8};
-    int prefill = kind == PLAN_SIGNATURE_PREFILL;
     s.box = plan_writer_count(w, PLAN_SECTION_BOXES);
     s.binding = plan_writer_count(w, PLAN_SECTION_BINDINGS);
     s.launch = plan_writer_count(w, PLAN_SECTION_LAUNCHES);
@@ -212,16 +220,16 @@ static void small_signature(plan_writer *w, const small_options *o, const char *
     s.seam = plan_writer_count(w, PLAN_SECTION_SEAMS);
     s.metadata_offset = plan_writer_bytes_copy(w, PLAN_SECTION_METADATA, &fingerprint, 8);
     plan_writer_align(w, PLAN_SECTION_METADATA);
-    if (kind == PLAN_SIGNATURE_LOAD) {
+    if (!box) {
         uint32_t a = small_arg(w, PLAN_REGION_LOAD, 0);
         small_arg(w, PLAN_REGION_WEIGHTS, 0);
         small_launch(w, 0, 1, "prepare", a, 2);
     } else {
-        plan_box_record boxes[2] = {{0, 0, 0, SMALL_CAPACITY - 1}, {1, 0, 1, prefill ? SMALL_PREFILL : 1}};
+        plan_box_record boxes[2] = {{0, 0, 0, SMALL_CAPACITY - box->least}, {1, 0, box->least, box->most}};
         plan_writer_add(w, PLAN_SECTION_BOXES, &boxes[0]);
         plan_writer_add(w, PLAN_SECTION_BOXES, &boxes[1]);
-        small_bindings(w, prefill, o->echo);
-        small_step(w, o, prefill ? SMALL_IO_IDS : SMALL_IO_TOKEN, prefill ? SMALL_IO_LOGITS : SMALL_IO_DECODE_LOGITS, prefill ? 0 : 1);
+        small_bindings(w, box, o->echo);
+        small_step(w, o, box->ids, box->logits, box->most > 1 ? 0 : 1);
         plan_step_record step = {PLAN_SLOT_POSITION, 0, small_symbol(w, 0), 3};
         small_symbol(w, 1);
         plan_expr_record add = {PLAN_EXPR_ADD, 0, 0};
@@ -268,9 +276,11 @@ static void *small_plan(const small_options *o, const void *module, size_t modul
     small_kernel(w, "score", 5, 64, 1);
     small_kernel(w, "sample", 5, 32, 0);
     small_kernel(w, "advance", 2, 32, 0);
-    small_signature(w, o, "load", PLAN_SIGNATURE_LOAD, 0x11);
-    small_signature(w, o, "decode", PLAN_SIGNATURE_DECODE, 0x22);
-    small_signature(w, o, "prefill", PLAN_SIGNATURE_PREFILL, 0x33);
+    small_signature(w, o, "load", PLAN_SIGNATURE_LOAD, NULL, 0x11);
+    small_signature(w, o, "decode", PLAN_SIGNATURE_DECODE, &small_decode, 0x22);
+    small_signature(w, o, "prefill", PLAN_SIGNATURE_PREFILL, &small_prefill, 0x33);
+    if (o->ladder)
+        small_signature(w, o, "prefill_long", PLAN_SIGNATURE_PREFILL, &small_long, 0x44);
     uint64_t code = plan_writer_bytes(w, PLAN_SECTION_CODE, module, module_size);
 #if defined(__aarch64__)
     plan_module_record m = {small_text(w, "host-aarch64"), 0, code, module_size};

@@ -484,6 +484,43 @@ static void test_rewind(void) {
     check(!plan_session_close(s) && !plan_free(p), "closed");
 }
 
+/* Two prefill signatures: chunks are as long as can be, and each is the shorter signature's where that takes as much. */
+static void test_ladder(void) {
+    static const struct { size_t tokens; uint64_t steps; const char *last; } cases[] = {
+        {1, 1, "prefill"}, {8, 1, "prefill"}, {9, 1, "prefill_long"}, {16, 1, "prefill_long"}, {17, 2, "prefill"}, {21, 2, "prefill"}, {24, 2, "prefill"},
+        {25, 2, "prefill_long"}, {32, 2, "prefill_long"}, {37, 3, "prefill"}};
+    const small_options o = {.sampling = 1, .ladder = 1};
+    uint64_t size;
+    void *bytes = small_plan(&o, module_bytes, module_size, &size);
+    plan *p = load(bytes, size);
+    plan_session *s = ready(p), *e = ready(p);
+    const char *name = "";
+    check(plan_prefill_limit(p) == SMALL_LONG, "the limit is that of the longest signature");
+    check(!plan_session_signature(s, &name) && !name, "no step was of any signature");
+    check(plan_session_signature(s, NULL) == PLAN_ERROR_ARGUMENT, "a place for the name is needed");
+    check(!plan_session_set_eager(e, 1), "eager");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t tokens[SMALL_CAPACITY + 2], found[3];
+        float logits[SMALL_VOCABULARY], eager[SMALL_VOCABULARY], model[SMALL_VOCABULARY];
+        plan_counters before, after;
+        const size_t count = cases[i].tokens;
+        for (size_t k = 0; k < count; k++)
+            tokens[k] = (int64_t)(k * k + i) % SMALL_VOCABULARY;
+        continue_model(tokens, count, 3);
+        small_model(tokens, count, model);
+        check(!plan_session_rewind(s, 0) && !plan_session_counters(s, &before) && !plan_session_prefill(s, tokens, count) &&
+              !plan_session_counters(s, &after) && after.graph_launches - before.graph_launches == cases[i].steps, "steps of a prompt");
+        check(!plan_session_signature(s, &name) && !strcmp(name, cases[i].last), "the signature of the last of them");
+        check(!plan_session_logits(s, logits, SMALL_VOCABULARY) && !memcmp(logits, model, sizeof model), "their logits");
+        check(!plan_session_replay(s, 2) && !plan_session_tokens(s, found, 3) && !memcmp(found, tokens + count, sizeof found), "the tokens behind");
+        check(!plan_session_signature(s, &name) && !strcmp(name, "decode"), "which are decode's");
+        check(!plan_session_rewind(e, 0) && !plan_session_prefill(e, tokens, count) && !plan_session_logits(e, eager, SMALL_VOCABULARY) &&
+              !memcmp(eager, model, sizeof model), "the same without graphs");
+    }
+    check(!plan_session_close(e) && !plan_session_close(s) && !plan_free(p) && live == 0, "closed");
+    free(bytes);
+}
+
 static void test_refusals(void) {
     plan *p = load(plan_bytes, plan_size);
     plan_session *s = NULL;
@@ -829,6 +866,7 @@ int main(int argc, char **argv) {
     test_memory_rules();
     test_decoding();
     test_rewind();
+    test_ladder();
     test_metadata();
     test_bind();
     test_bind_echo();
