@@ -185,7 +185,7 @@ struct Node {
                                  * them; a norm: the first of those that alone read its result, whose kernel can begin with it, or the attention
                                  * that does; a convolution, and what stands between it and the recurrence that alone reads it: the
                                  * recurrence */
-    uint32_t gate;              /* set by fuse: the product before, of the same row, that only this one's epilogue reads */
+    uint32_t gate;              /* set by fuse: the product before, of the same row, that only this one's epilogue reads; OP_LATE: of any row */
     uint32_t inplace;           /* set by alias: 1 + state pair that it writes in place, for each pair: bit mask by output */
     bool constant;              /* set by infer: all inputs are constant; runs in the load signature */
     bool dead;                  /* nothing needs it */
@@ -450,8 +450,9 @@ void kernel_in(Kernel *k, const char *name, View v);
 /* For rows with OP_EPILOGUE, whose kernel makes element (m, n) of its output's last two axes (fuse sees to it that the others
  * are 1): sets EPILOGUE_BODY (statements) and EPILOGUE (an expression), what the kernel stores for its result RESULT. */
 void kernel_epilogue(Kernel *k, const Node *n, const char *result);
-/* The same; but what it reads of other operands becomes EPILOGUE_READS, which may stand before RESULT is there, in the same block. */
-void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result);
+/* The same; but what it reads of other operands becomes EPILOGUE_READS, which may stand before RESULT is there, in the same block. OTHER: 0, or a value
+ * that the kernel makes too, as the expression OTHER_RESULT. */
+void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result, uint32_t other, const char *other_result);
 /* The same for a table of which a launch reads ROWS rows along its first axis at most: only these count as traffic. */
 void kernel_in_rows(Kernel *k, const char *name, View v, int64_t rows);
 void kernel_out(Kernel *k, const char *name, View v);

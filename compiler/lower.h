@@ -164,6 +164,8 @@ bool gemv_defer_row(Lower *l, const Node *n);
 /* ops/gqa_one_row.c: true when the attention that alone reads the result of N, a norm or a rotation of its heads, will do it; until then that has
  * the view of N's own input. */
 bool gqa_defer(Lower *l, const Node *n);
+/* ops/moe_few.c: true when the second product of the experts whose epilogue alone reads the result of product N will make N too. */
+bool moe_defer(Lower *l, const Node *n);
 /* passes/fuse_filter.c */
 bool filter_find(Compilation *c, uint32_t recurrence, Filter *f); /* false: there is none */
 /* ops/linear_step.c: true when the kernel of the recurrence that N's filter stands before will make N too. */

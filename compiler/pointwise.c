@@ -360,28 +360,28 @@ const char *kernel_given(Lower *l, uint32_t value, const char *name, const char 
     return arena_text(&l->c->arena, "const %s %s = RND_%s(%s); ", compute_c(v->dtype), name, dtype_token(storage_type(v->dtype)), result);
 }
 
-/* READS: as of elements_c. */
-static void epilogue_c(Kernel *k, const Node *n, const char *result, const char **reads)
+/* OTHER, OTHER_RESULT: as of kernel_epilogue_apart. READS: as of elements_c. */
+static void epilogue_c(Kernel *k, const Node *n, const char *result, uint32_t other, const char *other_result, const char **reads)
 {
     Lower *l = kernel_lower(k);
     const char *body = "";
     if (n->epilogue) {
-        const Given given = { n->outputs[0], "given" };
-        const char *first = kernel_given(l, given.value, given.name, result);
-        result = elements_c(k, n->epilogue, matrix_indexes, "P", &given, 1, reads, NULL, NULL, &body);
-        body = arena_text(&l->c->arena, "%s%s", first, body);
+        const Given given[2] = { { n->outputs[0], "given" }, { other, "other" } };
+        const char *first = kernel_given(l, given[0].value, given[0].name, result), *second = other ? kernel_given(l, other, given[1].name, other_result) : "";
+        result = elements_c(k, n->epilogue, matrix_indexes, "P", given, other ? 2 : 1, reads, NULL, NULL, &body);
+        body = arena_text(&l->c->arena, "%s%s%s", first, second, body);
         kernel_text(k, "COUNTER", "idx");
     }
     kernel_text(k, "EPILOGUE_BODY", body);
     kernel_text(k, "EPILOGUE", result);
 }
 
-void kernel_epilogue(Kernel *k, const Node *n, const char *result) { epilogue_c(k, n, result, NULL); }
+void kernel_epilogue(Kernel *k, const Node *n, const char *result) { epilogue_c(k, n, result, 0, NULL, NULL); }
 
-void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result)
+void kernel_epilogue_apart(Kernel *k, const Node *n, const char *result, uint32_t other, const char *other_result)
 {
     const char *reads = "";
-    epilogue_c(k, n, result, &reads);
+    epilogue_c(k, n, result, other, other_result, &reads);
     kernel_text(k, "EPILOGUE_READS", reads);
 }
 

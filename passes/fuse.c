@@ -210,16 +210,21 @@ static uint32_t epilogue_reads(Compilation *c, uint32_t product, uint32_t other)
     return count;
 }
 
+/* Whether nothing but the epilogue of INDEX, which is as large, reads the result of OTHER. */
+static bool epilogue_alone_reads(Compilation *c, uint32_t index, uint32_t other)
+{
+    const Value *v = node_output(c, &c->graph.nodes[other], 0), *y = node_output(c, &c->graph.nodes[index], 0);
+    if (v->is_output || v->state || !fuse_same_dims(c, v, y) || v->dtype != y->dtype) return false;
+    return v->uses && epilogue_reads(c, index, other) == v->uses;
+}
+
 /* The product of the same row, from `first` on, whose result nothing but the epilogue of INDEX reads; 0 none. */
 static uint32_t find_gate(Compilation *c, uint32_t index, uint32_t first)
 {
     const Node *n = &c->graph.nodes[index];
     for (uint32_t i = index - 1; i >= first && n->epilogue; i--) {
         const Node *other = &c->graph.nodes[i];
-        if (other->together != first || other->epilogue || other->dead) continue;
-        const Value *v = node_output(c, other, 0);
-        if (v->is_output || v->state || !fuse_same_dims(c, v, node_output(c, n, 0)) || v->dtype != node_output(c, n, 0)->dtype) continue;
-        if (v->uses && epilogue_reads(c, index, i) == v->uses) return i;
+        if (other->together == first && !other->epilogue && !other->dead && epilogue_alone_reads(c, index, i)) return i;
     }
     return 0;
 }
@@ -263,6 +268,15 @@ static void join_norm(Compilation *c, uint32_t index, const uint32_t *runs)
     n->together = first;
 }
 
+/* The product that only the epilogue of node INDEX reads, which is launched there: a shared expert's, which a kernel of experts can make beside theirs. */
+static void join_late(Compilation *c, uint32_t index)
+{
+    Node *n = &c->graph.nodes[index];
+    if (n->dead || n->constant || n->loop || !(n->op->facts & OP_LATE)) return;
+    for (uint32_t i = n->epilogue; i > 0 && !n->gate; i--)
+        if (constant_product(c, &c->graph.nodes[i]) && !c->graph.nodes[i].epilogue && epilogue_alone_reads(c, index, i)) n->gate = i;
+}
+
 enum { MAX_BETWEEN = 8 };
 
 /* The attention that alone reads the result of a norm or a rotation, perhaps reshaped, a norm's perhaps rotated, as its query or key. */
@@ -294,6 +308,7 @@ static void fuse_rows(Compilation *c)
     join_products(c, runs);
     for (uint32_t i = 1; i <= c->graph.node_count; i++) {
         join_norm(c, i, runs);
+        join_late(c, i);
         join_head(c, i);
     }
 }

@@ -62,7 +62,7 @@ void lower_node(Lower *l, uint32_t i)
     if (l->made_by[i] < 0) return;
     l->fates[i] = (NodeFate){ n->fused_into ? REAL_FUSED : REAL_VIEW, -1, NULL };
     if (l->made_by[i] > 0) l->fates[i] = (NodeFate){ REAL_FUSED, l->made_by[i] - 1, NULL };
-    else if (gemv_defer_norm(l, n) || gemv_defer_row(l, n) || gqa_defer(l, n) || linear_defer(l, n)) return; /* a kernel behind makes it */
+    else if (gemv_defer_norm(l, n) || gemv_defer_row(l, n) || gqa_defer(l, n) || linear_defer(l, n) || moe_defer(l, n)) return; /* a kernel behind makes it */
     else if (gemv_lower(l, n)) return; /* one kernel for several products of a row */
     else if (n->op->lower) n->op->lower(l, n);
     else lower_pointwise(l, n);

@@ -90,23 +90,25 @@ def routing(dtype):
 
 
 class Mixture(Graph):
-    """X [1, rows, hidden] goes through experts; `made` is their sum, `result` what it is."""
+    """X [1, rows, hidden] goes through experts; `sum` is their sum, `result` what it is, and `mixed` that of other logits."""
 
-    def __init__(self, name, dtype, kernels, rows=1, hidden=64, inner=96, experts=12, top=3):
+    def __init__(self, name, dtype, kernels, rows=1, hidden=64, inner=96, experts=12, top=3, bits=4, block=32, zeros=True, scales="f32", times=1.0):
         super().__init__("%s_%s" % (name, dtype), dtype, kernels)
         self.x, self.router = random(1, (1, rows, hidden), dtype), random(2, (rows, experts), dtype)
         self.input("x", self.x)
         self.input("router", self.router)
         rng, inputs, weights = np.random.default_rng(3), [], []
         for shape in ((experts, 2 * inner, hidden), (experts, hidden, inner)):
-            packed, scale, zero, q, z, spread = quantised(rng, shape, 4, 32, True)
+            packed, scale, zero, q, z, spread = quantised(rng, shape, bits, block, zeros)
+            scale = (scale * times).astype(TYPES[scales])
             inputs += [self.constant(packed), self.constant(scale), ""]
-            weights.append(((q - z) * np.repeat(scale, spread, 2).astype(np.float64), zero))
-        inputs += ["", "", ""] + [self.constant(zero) for _, zero in weights]
-        self.sum = self.node("QMoE", ["x", "router"] + inputs, 1, MS, k=top, activation_type="swiglu", swiglu_fusion=2, expert_weight_bits=4,
-                             block_size=32, normalize_routing_weights=1)
-        self.result = mixture(wide(self.x)[0], wide(self.router), [w for w, _ in weights] + [None], [None] * 3, top, "swiglu", 2, True,
-                              between=TYPES[dtype] if rows > 16 else None)[None]
+            weights.append(((q - z) * np.repeat(wide(scale), spread, 2)[:, :, :shape[2]], zero))
+        inputs += ["", "", ""] + [self.constant(zero) for _, zero in weights if zeros]
+        self.sum = self.node("QMoE", ["x", "router"] + inputs, 1, MS, k=top, activation_type="swiglu", swiglu_fusion=2, expert_weight_bits=bits,
+                             block_size=block, normalize_routing_weights=1)
+        self.mixed = lambda router: mixture(wide(self.x)[0], router, [w for w, _ in weights] + [None], [None] * 3, top, "swiglu", 2, True,
+                                            between=TYPES[dtype] if rows > 16 else None)[None]
+        self.result = self.mixed(wide(self.router))
 
     def expect(self, *values):
         self.expected = [v.astype(TYPES[self.dtype]) for v in values]

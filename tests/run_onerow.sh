@@ -41,7 +41,7 @@ run_decoders() {
     for folder in "$decoders"/*/; do
         name=$(basename "$folder")
         case $name in *_bf16) tolerance=0.1 ;; *) tolerance=0.01 ;; esac
-        options=(--target host --capacity "$(cat "$folder/capacity.txt")" --quiet "$@") tuning=()
+        options=(--target host --capacity "$(cat "$folder/capacity.txt")" --prefill 64 --quiet "$@") tuning=() # long prompts: suite `prefill`
         [ ! -e "$folder/tuning.txt" ] || tuning=(--tuning "$folder/tuning.txt")
         check "$name $mode: compile" "$BUILD/gcc-plan" "$folder/model.onnx" -o "$folder/plan" --check-lengths "${options[@]}" "${tuning[@]}"
         check "$name $mode: kernels" diff "$folder/kernels.txt" <(kernels "$folder/plan" "$folder/kernels.txt")
@@ -68,6 +68,9 @@ for mode in host emulated; do
     passed=$((passed + ${good:-0})) failed=$((failed + ${bad:-1}))
     run_decoders $mode "${options[@]}"
 done
+beside=$models/shared/plain_1_f16
+product=$("$BUILD/gcc-plan" "$beside/model.onnx" --dump fuse | sed -n 's/.*MatMulNBits.*} \([^ ]*\) .*/\1/p')
+check "a product beside experts is part of their launch" grep "part of launch 1 '.*: fc2'" <("$BUILD/plan-inspect" "$beside/model.plan" --why "$product")
 # The last of these modes emulated.
 for plan in "$models"/attention/cluster_*/model.plan; do check "$plan: clusters" grep -qaE "$clustered" "$plan"; done
 echo "$passed passed, $failed failed, 0 skipped"

@@ -64,13 +64,14 @@ def compile_model(arguments, folder):
 
 
 def kernels_of(arguments, plan):
-    """Launches of signature main by kernel, all of them as "launches", those with shared memory of their own choice as "shared", and "blocks" of all of
-    them, counted along x."""
+    """Launches of signature main by kernel, all of them as "launches", those with shared memory of their own choice as "shared", "blocks" of all of
+    them, counted along x, and their "bytes"."""
     text = subprocess.run([os.path.join(arguments.build, "plan-inspect"), plan], capture_output=True, text=True, check=True).stdout
     part = text.split("\nmain ", 1)[1].split("\n\n")[0]
     names = re.findall(r"^ +\d+  (\w+)_\d+ ", part, re.M)
     found = collections.Counter(names)
-    found.update(launches=len(names), shared=len(re.findall(r" x \d+ \+ \d+ ", part)), blocks=sum(map(int, re.findall(r"^ +\d+  \w+_\d+ +(\d+) x ", part, re.M))))
+    found.update(launches=len(names), shared=len(re.findall(r" x \d+ \+ \d+ ", part)), blocks=sum(map(int, re.findall(r"^ +\d+  \w+_\d+ +(\d+) x ", part, re.M))),
+                 bytes=sum(map(int, re.findall(r"^ +\d+  \w+_\d+ +[\d,]+ x \d+(?: \+ \d+)? +(\d+) ", part, re.M))))
     return found
 
 

@@ -87,7 +87,8 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
 /* ---- one row times TILES tiles of 16 rows of a 4-bit matrix: lane 4 * g + t holds rows g and g + 8 of each. K elements, a multiple of 32, in
  * slices of 128: four runs of 32, 16 bytes each, of which lane t has number t. SHARERS warps share the rows along k, NS slices each, in spans of
  * two; DEPTH spans are on their way in registers. Groups of GROUP, a multiple of 32, have a scale, KG a row, and with ZEROS a zero point, ZERO_ROW
- * bytes a row; without it is 8. WHOLE: there are whole tiles of rows, TILE_STEP from one to the next.
+ * bytes a row; without it is 8. WHOLE: there are whole tiles of rows, TILE_STEP from one to the next. Scales are of type STYPE.
+ * OTHER_ROW, OTHER_SCALES: expressions, whether the warp's row or its scales have type OTHER_TYPE, of 16 bits, instead; pointers to scales count in SCALE_UNIT.
  * Each warp prepares what it needs of the row, of type TYPE, and keeps it in shared memory as a word of eight weights comes apart, in F16 halves:
  * weights take the fewest instructions so. What is not F16 (SCALED) is for that brought to 2^14 and more, span by span, by a power of two.
  * A product has one word of each lane, so of each row one of four runs. In column j of the row's operand lane t == j % 4 has elements, those of its run,
@@ -99,6 +100,7 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
 #define EXPERT_ROUNDS ((EXPERT_SPANS + DEPTH - 1) / DEPTH)
 #define EXPERT_FULL (SHARERS * NS * 4 == EXPERT_RUNS && NS % (2 * DEPTH) == 0)
 #define EXPERT_PAIRED (GROUP == 32 && KG % 2 == 0)
+#define ROW_UNIT (!SPLIT || OTHER_ROW ? 2 : 4) /* bytes of an element of the warp's row */
 /* A span in shared memory: the elements, by eight; of each run, one kind behind the other, what a product starts with: of both parts what takes off
  * what the products add to weights, then (ZEROS) less the sum of the elements; then what takes the power of two off. */
 #define EXPERT_KINDS ((1 + SPLIT) * (1 + ZEROS))
@@ -116,7 +118,7 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
     gp_u32 held[DEPTH][TILES][2][2][4], scales[DEPTH][TILES][1 + SPLIT][2][2], points[DEPTH][TILES][1 + SPLIT][2], row_held[DEPTH][1 + SPLIT][4]; \
     gp_u32 row_part[16] = {0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}; \
     const unsigned char *from[WHOLE ? 1 : TILES][2], *points_from[WHOLE ? 1 : TILES][2] = {{0, 0}}; \
-    const unsigned char *row_from = (const unsigned char *)(x) + (run * 32 + LANE * 8) * (SPLIT ? 4 : 2); \
+    const unsigned char *row_from = (const unsigned char *)(x) + (run * 32 + LANE * 8) * ROW_UNIT; \
     const SCALE_T *scales_from[WHOLE ? 1 : TILES][2]; \
     gp_u32 *const line = (lines) + WARP * (DEPTH * SPAN_WORDS); \
     const gp_u32 *const row_at = line + (SPLIT ? g / 4 * 128 + g % 4 * 16 : g * 16); \
@@ -167,6 +169,14 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
 #define SCALE_OF_F32(words, j) gp_float_of(SCALE_WORD(words, j))
 #define SCALE_OF_F16(words, j) gp_from_f16(SCALE_HALF(words, j))
 #define SCALE_OF_BF16(words, j) gp_from_bf16(SCALE_HALF(words, j))
+#define EXPERT_SCALE(words, j) (OTHER_SCALES ? GP_PASTE(SCALE_OF_, OTHER_TYPE)(words, j) : GP_PASTE(SCALE_OF_, STYPE)(words, j))
+/* Scales of runs RUN and the next, of one type. */
+#define EXPERT_ASK_SCALES(type, scale, run, into) \
+    do { \
+        if (EXPERT_PAIRED) GP_PASTE(SCALES_TAKE_, type)(scale, into); \
+        else GP_PASTE(SCALE_TAKE_, type)(scale, into); \
+        if (GROUP == 32 && !EXPERT_PAIRED && (run) + 1 < EXPERT_RUNS) GP_PASTE(SCALE_TAKE_, type)(scale + SCALE_UNIT, into + 1); \
+    } while (0)
 /* The warp's part of span D, of the row, by loads that stay where they are; of the tiles' rows. */
 #define EXPERT_ASK_ROW(d) \
     do { \
@@ -174,7 +184,7 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
         for (int part = 0; part <= SPLIT; part++) { \
             UNROLL \
             for (int j = 0; j < 4; j++) row_held[d][part][j] = 0u; \
-            if (EXPERT_IN((d) * 8 + LANE / 4)) LD_WRITTEN(row_from + (d) * (SPLIT ? 1024 : 512) + 16 * part, row_held[d][part]); \
+            if (EXPERT_IN((d) * 8 + LANE / 4) && !(OTHER_ROW && part)) LD_WRITTEN(row_from + (d) * (256 * ROW_UNIT) + 16 * part, row_held[d][part]); \
         } \
     } while (0)
 #define EXPERT_ASK(d) \
@@ -192,14 +202,13 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
             for (int part = 0; part < 2 * (1 + SPLIT); part++) { \
                 const int half = part % 2, behind = (d) * 8 + part / 2 * 4 + own_run, group = (asked + behind) * 32 / GROUP; \
                 gp_u32 *const into = scales[d][tile][part / 2][half]; \
-                const SCALE_T *const scale = scales_from[at][half] + (step * KG + (GROUP == 32 ? (d) * 8 + part / 2 * 4 : group)); \
+                const SCALE_T *const scale = scales_from[at][half] + (step * KG + (GROUP == 32 ? (d) * 8 + part / 2 * 4 : group)) * SCALE_UNIT; \
                 const unsigned char *const point = points_from[at][half] + (step * ZERO_ROW + (GROUP == 32 ? (d) * 4 + part / 2 * 2 : group / 2)); \
                 into[0] = into[1] = points[d][tile][part / 2][half] = 0u; \
                 (void)group, (void)point; \
                 if (SPLIT ? EXPERT_SLICE_IN(d, part / 2, asked, own_run) : EXPERT_IN(behind)) { \
-                    if (EXPERT_PAIRED) GP_PASTE(SCALES_TAKE_, STYPE)(scale, into); \
-                    else GP_PASTE(SCALE_TAKE_, STYPE)(scale, into); \
-                    if (GROUP == 32 && !EXPERT_PAIRED && asked + behind + 1 < EXPERT_RUNS) GP_PASTE(SCALE_TAKE_, STYPE)(scale + 1, into + 1); \
+                    if (OTHER_SCALES) EXPERT_ASK_SCALES(OTHER_TYPE, scale, asked + behind, into); \
+                    else EXPERT_ASK_SCALES(STYPE, scale, asked + behind, into); \
                     if (ZEROS) EXPERT_TAKE1(point, &points[d][tile][part / 2][half]); \
                 } \
             } \
@@ -212,7 +221,7 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
         UNROLL \
         for (int part = 0; part < 2 * (WHOLE ? 1 : TILES); part++) { \
             from[part / 2][part % 2] += (run + t) * 16; \
-            if (GROUP == 32) scales_from[part / 2][part % 2] += run + own_run; \
+            if (GROUP == 32) scales_from[part / 2][part % 2] += (run + own_run) * SCALE_UNIT; \
             if (GROUP == 32 && ZEROS) points_from[part / 2][part % 2] += (run + own_run) / 2; \
             READY8(from[part / 2][part % 2]); \
             READY8(scales_from[part / 2][part % 2]); \
@@ -225,7 +234,7 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
         UNROLL \
         for (int part = 0; part < 2 * (WHOLE ? 1 : TILES); part++) { \
             from[part / 2][part % 2] += (idx)(expert) * ((idx)(outputs) * (K / 2)); \
-            scales_from[part / 2][part % 2] += (idx)(expert) * ((idx)(outputs) * KG); \
+            scales_from[part / 2][part % 2] += (idx)(expert) * ((idx)(outputs) * KG * SCALE_UNIT); \
             if (ZEROS) points_from[part / 2][part % 2] += (idx)(expert) * ((idx)(outputs) * ZERO_ROW); \
         } \
         UNROLL \
@@ -235,11 +244,11 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
 #define EXPERT_MOVE(runs) \
     do { \
         asked += (runs); \
-        row_from += (runs) * (SPLIT ? 128 : 64); \
+        row_from += (runs) * (32 * ROW_UNIT); \
         UNROLL \
         for (int part = 0; part < 2 * (WHOLE ? 1 : TILES); part++) { \
             from[part / 2][part % 2] += (runs) * 16; \
-            if (GROUP == 32) scales_from[part / 2][part % 2] += (runs); \
+            if (GROUP == 32) scales_from[part / 2][part % 2] += (runs) * SCALE_UNIT; \
             if (GROUP == 32 && ZEROS) points_from[part / 2][part % 2] += (runs) / 2; \
         } \
     } while (0)
@@ -270,7 +279,8 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
     do { \
         gp_u32 *const to = line + (d) * SPAN_WORDS; \
         float y[8], added[4] = {0.0f, 0.0f, 0.0f, 0.0f}, total; \
-        GP_PASTE(ROW_OF_, TYPE)(row_held[d], y); \
+        if (OTHER_ROW) GP_PASTE(ROW_OF_, OTHER_TYPE)(row_held[d], y); \
+        else GP_PASTE(ROW_OF_, TYPE)(row_held[d], y); \
         if (SCALED) { \
             gp_u32 most = 0u; \
             UNROLL \
@@ -341,7 +351,7 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
                 if (SPLIT || t / 2 == slice) { \
                     UNROLL \
                     for (int j = 0; j < 4; j++) \
-                        part_of[tile][j / 2] = FMAF(even[j] + odd[j], GP_PASTE(SCALE_OF_, STYPE)(scales[d][tile][own][j / 2], j % 2), part_of[tile][j / 2]); \
+                        part_of[tile][j / 2] = FMAF(even[j] + odd[j], EXPERT_SCALE(scales[d][tile][own][j / 2], j % 2), part_of[tile][j / 2]); \
                 } \
             } \
         } \
@@ -381,7 +391,7 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
             run += 8 * DEPTH; \
         } \
     } while (0)
-/* The warp's sums of the tiles' rows, times FACTOR, to those of COUNT warps; their total of row ROW. */
+/* The warp's sums of the tiles' rows, times FACTOR, to those of COUNT warps; the total of COUNT from place AT on. */
 #define EXPERT_SUMS(sums, warp, count, factor) \
     do { \
         UNROLL \
@@ -392,13 +402,13 @@ FN gp_u32 gp_one_zero(gp_u32 ordered, gp_u32 zero) { return ordered == zero - 1 
             if (two || t < 2) (sums)[(tile * 16 + t * 8 + g) * SUMS_STEP(count) + (warp)] = total * (factor); \
         } \
     } while (0)
-#define EXPERT_TOTAL(total, sums, row, count) \
+#define EXPERT_TOTAL(total, sums, at, count) \
     do { \
         float four[4] = {0.0f, 0.0f, 0.0f, 0.0f}; \
         UNROLL \
         for (int warp = 0; warp < (count); warp += 4) { \
             gp_u32 words[4]; \
-            LD_RUN((sums) + ((row) * SUMS_STEP(count) + warp), words); \
+            LD_RUN((sums) + ((at) + warp), words); \
             UNROLL \
             for (int j = 0; j < 4 && warp + j < (count); j++) four[j] = warp == 0 ? gp_float_of(words[j]) : four[j] + gp_float_of(words[j]); \
         } \

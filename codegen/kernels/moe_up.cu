@@ -99,7 +99,7 @@ KERNEL_RESIDENT(KERNEL_BLOCK, RESIDENT)
     EXPERT_SUMS(sums, WARP, WARPS, 1.0f);
     SYNC();
     if (WARP >= (TILES + 1) / 2) return;
-    EXPERT_TOTAL(gate, sums, MIN(TID, 16 * TILES - 1), WARPS);
+    EXPERT_TOTAL(gate, sums, MIN(TID, 16 * TILES - 1) * SUMS_STEP(WARPS), WARPS);
     gate += bias;
     const float other = PAIR ? SHUFFLE_F(gate, LANE ^ 8) : 0.0f;
     if (!mine || in_tile >= TILE_EACH) return;

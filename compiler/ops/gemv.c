@@ -85,10 +85,11 @@ static bool find_four(const Gemv *g, uint32_t leader, RowMatrix *m)
     return false;
 }
 
+/* Of the same run. */
 static bool gates_another(const Compilation *c, uint32_t node)
 {
     for (uint32_t i = node + 1; i <= c->graph.node_count; i++)
-        if (c->graph.nodes[i].gate == node) return true;
+        if (c->graph.nodes[i].gate == node && c->graph.nodes[i].together) return true;
     return false;
 }
 

@@ -182,6 +182,12 @@ static bool read_sizes(Compilation *c, const Node *n, Moe *z)
            (!z->third || read_matrix(c, n, z, &z->gate3, z->inner, z->hidden));
 }
 
+bool moe_read(Compilation *c, const Node *n, Moe *z)
+{
+    *z = moe_of(c, n);
+    return read_sizes(c, n, z);
+}
+
 /* Router logits are [rows, experts], rows flattened or not. */
 static bool router_fits(Compilation *c, const Node *n, const Moe *z, int input)
 {
@@ -276,9 +282,9 @@ void moe_activation(Kernel *k, const Node *n, const Moe *z)
 static void moe_lower(Lower *l, Node *n)
 {
     Compilation *c = lower_compilation(l);
-    Moe z = moe_of(c, n);
+    Moe z;
     View y;
-    if (!read_sizes(c, n, &z)) return;
+    if (!moe_read(c, n, &z)) return;
     const View from = lower_input(l, n, 0), x = as_rows(l, n, &from), to = lower_output(l, n, 0);
     if (!product_flatten(l, &to, &y)) fault("lower", "%s: the output's rows do not lie behind one another", n->name);
     const Dim routes[2] = {x.dims[0], dim_const(c, z.top)}, wide[3] = {x.dims[0], dim_const(c, z.top), dim_const(c, z.inner)};

@@ -18,6 +18,8 @@ typedef struct Moe {
     int router_weights;
 } Moe;
 
+/* The sizes of node N; false, and an error: they do not fit each other. */
+bool moe_read(Compilation *c, const Node *n, Moe *z);
 /* Whether input I is given; -1 is not. */
 bool moe_given(Compilation *c, const Node *n, int i);
 int64_t moe_byte_count(int64_t elements, int64_t bits);

@@ -1,13 +1,18 @@
 /* moe_few.c - a mixture of experts with few rows: two launches, the first product with its activation and the second with the weighted
- * sum; the first chooses the experts too where a warp can. Matrices of 4 bits go through tensor cores, as tiles of 16 rows. */
+ * sum; the first chooses the experts too where a warp can, and the second makes a shared expert's product too, which its epilogue adds. Matrices of 4 bits go
+ * through tensor cores, as tiles of 16 rows. */
 #include "lower.h"
+#include "ops/gemv.h"
 #include "ops/moe.h"
 #include "ops/product.h"
 #include "ops/quantize.h"
 
+#include <string.h>
+
 enum { SLICE = 128, MOST_SPANS = 2 }; /* see experts.h: elements of a slice; spans on their way */
 enum { MOST_ROWS = 4, MOST_EXPERTS = 256, MOST_TOP = 16, TILE_ROWS = 16, MOST_WARPS = 16 };
-enum { MULTIPROCESSOR_REGISTERS = 65536 }; /* an H200's */
+enum { MOST_BESIDE = 20 }; /* warps of a block with a slot beside the experts */
+enum { MULTIPROCESSOR_REGISTERS = 65536, LEAN = 64 }; /* an H200's; of a thread: what a warp with one span of one tile gets by with */
 
 static bool few_rows(Lower *l, const View *x) { return lower_upper(l, x->dims[0]) <= MOST_ROWS; }
 
@@ -68,14 +73,19 @@ static void matrix_operands(Lower *l, Kernel *k, const Node *n, const Matrix *m,
     kernel_text(k, arena_text(&c->arena, "BIAS%s(e, n)", p), moe_given(c, n, m->bias) ? bias : "0.0f");
 }
 
+/* Bytes of one expert's numbers of BITS, and scales of a type. */
+static int64_t expert_bytes(const Matrix *m, int64_t bits, DType scale)
+{
+    return moe_byte_count(m->outputs * m->inputs, bits) + (m->bits ? m->outputs * m->blocks * dtype_bits(scale) / 8 : 0);
+}
+
 /* Bytes of the experts that ROWS rows can choose. */
 static int64_t chosen_bytes(Lower *l, const Node *n, const Moe *z, const Matrix *m, int64_t rows)
 {
     Compilation *c = lower_compilation(l);
     const int64_t routes = rows * z->top < z->experts ? rows * z->top : z->experts;
-    const int64_t scales = m->bits ? m->outputs * m->blocks * dtype_bits(node_input(c, n, m->scale)->dtype) / 8 : 0;
     const int64_t bits = m->bits ? m->bits : dtype_bits(node_input(c, n, m->weight)->dtype);
-    return routes * (moe_byte_count(m->outputs * m->inputs, bits) + scales);
+    return routes * expert_bytes(m, bits, m->bits ? node_input(c, n, m->scale)->dtype : DT_NONE);
 }
 
 static void moe_common(Lower *l, Kernel *k, const Matrix *m, const View *a, const View *chosen, int64_t chunk)
@@ -128,7 +138,8 @@ static void tile_rows(Kernel *k, const Node *n, const Matrix *m, const char *p)
         zeros = arena_text(&c->arena, "(const unsigned char *)(Z%s + Z%s_OFF) + (idx)(line) * ZERO_ROW", p, p);
     kernel_text(k, arena_text(&c->arena, "ROWS_%s(place, half, line)", p),
                 arena_text(&c->arena, "(from[place][half] = (const unsigned char *)(W%s + W%s_OFF) + (idx)(line) * (K / 2), "
-                                      "scales_from[place][half] = S%s + S%s_OFF + (idx)(line) * KG, points_from[place][half] = %s)", p, p, p, p, zeros));
+                                      "scales_from[place][half] = (const SCALE_T *)(S%s + S%s_OFF + (idx)(line) * KG), points_from[place][half] = %s)",
+                           p, p, p, p, zeros));
     kernel_int(k, arena_text(&c->arena, "OUTPUTS_%s", p), m->outputs);
 }
 
@@ -136,10 +147,12 @@ static void tile_rows(Kernel *k, const Node *n, const Matrix *m, const char *p)
  * multiprocessor has room for. Tiles 0: none. SPLIT as in experts.h. */
 typedef struct Cut { int64_t tiles, each, threads, sharers, slices, spans, room; bool split; } Cut;
 
-/* Of M, EACH outputs a tile, GROUPS times SHARERS warps. Room by registers: those that hold operands, and some 42 at least. */
+/* Of M, EACH outputs a tile, GROUPS times SHARERS warps, of which more than MOST_WARPS have no registers for a second span. Room by registers: those that
+ * hold operands, and some 42 at least. */
 static Cut cut_of(const Matrix *m, bool split, int64_t tiles, int64_t each, int64_t groups, int64_t sharers)
 {
-    const int64_t slices = ceil_div(ceil_div(m->inputs, SLICE), sharers), spans = ceil_div(slices, 2), most = tiles > 1 ? 1 : MOST_SPANS;
+    const int64_t slices = ceil_div(ceil_div(m->inputs, SLICE), sharers), spans = ceil_div(slices, 2);
+    const int64_t most = tiles > 1 || groups * sharers > MOST_WARPS ? 1 : MOST_SPANS;
     Cut cut = {.tiles = tiles, .each = tiles * each, .threads = 32 * groups * sharers, .sharers = sharers, .slices = slices, .split = split};
     cut.spans = spans < most ? spans : most;
     const int64_t registers = 42 + cut.tiles * cut.spans * (split ? 28 : 22);
@@ -164,11 +177,16 @@ static Cut cut_tiles(Lower *l, const char *name, const Moe *z, const Matrix *m, 
     return cut_of(m, split, tiles, each, groups, sharers);
 }
 
-/* What experts.h takes of a matrix. WHOLE as there. */
-static void set_tiled(Kernel *k, const Node *n, const Matrix *m, const Cut *cut, bool whole)
+/* What experts.h takes of a matrix. WHOLE as there. OTHER: DT_NONE, or the type of row and scales of the slot beside. */
+static void set_tiled(Kernel *k, const Node *n, const Matrix *m, const Cut *cut, bool whole, DType other)
 {
     Compilation *c = lower_compilation(kernel_lower(k));
     const DType scale = node_input(c, n, m->scale)->dtype;
+    const bool mixed = other != DT_NONE && other != scale;
+    kernel_text(k, "OTHER_ROW", other != DT_NONE ? "(!OF_EXPERT)" : "0");
+    kernel_text(k, "OTHER_SCALES", mixed ? "(!OF_EXPERT)" : "0");
+    kernel_text(k, "OTHER_TYPE", dtype_token(other != DT_NONE ? other : scale));
+    kernel_text(k, "SCALE_UNIT", mixed ? arena_text(&c->arena, "(OF_EXPERT ? %d : 2)", dtype_bits(scale) / 8) : "1");
     kernel_int(k, "SPLIT", cut->split);
     kernel_int(k, "SCALED", cut->split || node_input(c, n, 0)->dtype != DT_F16);
     kernel_int(k, "GROUP", m->block);
@@ -176,7 +194,7 @@ static void set_tiled(Kernel *k, const Node *n, const Matrix *m, const Cut *cut,
     kernel_int(k, "ZEROS", moe_given(c, n, m->zero));
     kernel_int(k, "ZERO_ROW", moe_byte_count(m->blocks, m->bits));
     kernel_text(k, "STYPE", dtype_token(scale));
-    kernel_text(k, "SCALE_T", scale == DT_F32 ? "float" : "gp_u16");
+    kernel_text(k, "SCALE_T", mixed ? "unsigned char" : scale == DT_F32 ? "float" : "gp_u16");
     kernel_int(k, "SHARERS", cut->sharers);
     kernel_int(k, "NS", cut->slices);
     kernel_int(k, "DEPTH", cut->spans);
@@ -220,14 +238,20 @@ static Cut cut_up(Lower *l, const Moe *z, bool tiled, int64_t rows)
     return cut_tiles(l, "moe_up_tiles", z, &z->up, false, 4, z->inner, each, 1, warps, z->top * rows);
 }
 
+/* NAME's choice for the second launch: 0 or VALUE. */
+static int64_t down_choice(Lower *l, const Moe *z, const char *name, int64_t value, int64_t standard)
+{
+    const int64_t candidates[] = {0, value};
+    const char *key = arena_text(&lower_compilation(l)->arena, "moe_down_%s/top=%lld,n=%lld,k=%lld", name, (long long)z->top, (long long)z->hidden,
+                                 (long long)z->inner);
+    return tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), standard);
+}
+
 /* Whether the second launch chooses for itself, so that its weights are on their way while the first one runs. */
 static bool down_chooses(Lower *l, const Node *n, const Moe *z, const View *inner)
 {
-    static const int64_t candidates[] = {0, 1};
-    Compilation *c = lower_compilation(l);
-    const char *key = arena_text(&c->arena, "moe_down_chooses/top=%lld,n=%lld,k=%lld", (long long)z->top, (long long)z->hidden, (long long)z->inner);
-    return !l->guarded && moe_routes(l, z, inner) && down_tiled(l, n, z, inner) && dim_is_const(c, inner->dims[0], NULL) &&
-           tuning_choice(l, key, candidates, (int)COUNT_OF(candidates), 1) != 0;
+    return !l->guarded && moe_routes(l, z, inner) && down_tiled(l, n, z, inner) && dim_is_const(lower_compilation(l), inner->dims[0], NULL) &&
+           down_choice(l, z, "chooses", 1, 1);
 }
 
 void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *router, const View *chosen, const View *share, const View *inner)
@@ -256,7 +280,7 @@ void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *ro
     kernel_int(k, "EACH", cut.each);
     kernel_int(k, "BLOCKS", blocks);
     if (tiled) {
-        set_tiled(k, n, &z->up, &cut, z->inner % cut.each == 0);
+        set_tiled(k, n, &z->up, &cut, z->inner % cut.each == 0, DT_NONE);
         tile_rows(k, n, &z->up, "1");
         if (z->third) tile_rows(k, n, &z->gate3, "3");
         look_ahead(l, k, n, z);
@@ -267,19 +291,93 @@ void moe_up(Lower *l, const Node *n, const Moe *z, const View *x, const View *ro
     kernel_launch(k, blocks, z->top, rows, (int)cut.threads);
 }
 
-static Cut cut_down(Lower *l, const Moe *z, bool tiled, int64_t rows)
+/* ---- a product beside the experts, in one slot more of the second launch */
+
+/* PRODUCT of ROW [rows, inner] by a matrix like one expert's fc2. */
+typedef struct Beside { const Node *product; RowMatrix m; View row; } Beside;
+
+/* Whether the launch of product N makes other products of its row too, or the row itself: then it is needed in any case. */
+static bool made_with_others(Lower *l, const Node *n)
+{
+    const uint32_t producer = node_input(lower_compilation(l), n, 0)->producer;
+    int64_t k, span;
+    return gemv_row(l, n) || (producer && l->made_by[producer] < 0) || gemv_takes(l, n, &k, &span) > 1;
+}
+
+/* Whether the second launch of experts N has a slot for the product that only its epilogue reads. Its row is read later then, so not where the step may write:
+ * in a state. */
+static bool beside_fits(Lower *l, const Node *n, const Moe *z, Beside *b)
+{
+    Compilation *c = lower_compilation(l);
+    const Matrix *down = &z->down;
+    *b = (Beside){.product = &c->graph.nodes[n->gate]};
+    const DType t = node_input(c, b->product, 0)->dtype;
+    if (strcmp(b->product->op->name, "MatMulNBits") != 0 || t != node_input(c, n, 0)->dtype || !nbits_row_matrix(l, b->product, t, &b->m)) return false;
+    if (b->m.k != down->inputs || b->m.n != down->outputs || b->m.group != down->block || b->m.k % b->m.group != 0 || b->m.bias.buffer) return false;
+    if ((b->m.zeros.buffer != 0) != moe_given(c, n, down->zero)) return false;
+    const View row = lower_input(l, b->product, 0);
+    if (c->buffers[row.buffer].region == REGION_STATE || row.store != t || !product_flatten(l, &row, &b->row)) return false;
+    return view_vector(l, &b->row) == 8 && down_tiled(l, n, z, &b->row);
+}
+
+/* The experts whose epilogue alone reads the result of N; NULL: there are none, or N is no product of constants. */
+static const Node *late_reader(const Compilation *c, const Node *n)
+{
+    const Node *nodes = c->graph.nodes;
+    for (uint32_t i = 1; i <= c->graph.node_count && n->together; i++)
+        if (nodes[i].gate == (uint32_t)(n - nodes) && (nodes[i].op->facts & OP_LATE)) return &nodes[i];
+    return NULL;
+}
+
+bool moe_defer(Lower *l, const Node *n)
+{
+    Compilation *c = lower_compilation(l);
+    const uint32_t index = (uint32_t)(n - c->graph.nodes);
+    const Node *experts = late_reader(c, n);
+    Moe z;
+    Beside beside;
+    if (!experts || l->signature->kind == SIG_LOAD || made_with_others(l, n) || !moe_read(c, experts, &z) || !beside_fits(l, experts, &z, &beside)) return false;
+    if (!down_choice(l, &z, "beside", 1, 1)) return false;
+    l->fates[index] = (NodeFate){REAL_FUSED, -1, NULL};
+    l->made_by[index] = -1;
+    return true;
+}
+
+static void set_beside(Lower *l, Kernel *k, const Node *n, const Moe *z, const Beside *b, int64_t chunk)
+{
+    kernel_in(k, "X", b->row);
+    kernel_in(k, "WX", b->m.matrix);
+    kernel_in(k, "SX", b->m.scales);
+    if (b->m.zeros.buffer) kernel_in(k, "ZX", b->m.zeros);
+    kernel_text(k, "TAKEX(e, n)", take_text(lower_compilation(l), n, &z->down, "X", chunk));
+    tile_rows(k, n, &z->down, "X");
+}
+
+/* The slot beside is not counted where it is decided how many warps a multiprocessor should have: they are those that wait for a choice. */
+static Cut cut_down(Lower *l, const Moe *z, bool tiled, bool beside, int64_t rows)
 {
     if (!tiled) return (Cut){.each = 4, .threads = 32 * (z->top < 8 ? z->top : 8), .sharers = 1};
-    const int64_t slices = ceil_div(z->down.inputs, SLICE), parts = ceil_div(slices, ceil_div(slices, MOST_WARPS / z->top));
-    return cut_tiles(l, "moe_down_tiles", z, &z->down, true, 2, z->hidden, TILE_ROWS, z->top, parts, rows);
+    const int64_t slots = z->top + beside, slices = ceil_div(z->down.inputs, SLICE), most = MOST_WARPS / z->top;
+    const int64_t parts = ceil_div(slices, ceil_div(slices, most * slots <= MOST_BESIDE ? most : MOST_BESIDE / slots));
+    const Cut cut = cut_tiles(l, "moe_down_tiles", z, &z->down, true, 2, z->hidden, TILE_ROWS, z->top, parts, rows);
+    return cut_of(&z->down, true, cut.tiles, TILE_ROWS, slots, parts);
+}
+
+/* The most registers of a thread; 0: as many as it wants. A block that has more warps for the slot, and whose warps get by with so few, takes no more of a
+ * multiprocessor than one without the slot: what is launched behind finds room beside it for blocks that ask for weights. */
+static int64_t down_registers(Lower *l, const Moe *z, const Cut *cut)
+{
+    return cut->threads > 32 * MOST_WARPS && cut->tiles == 1 && cut->slices <= 2 ? down_choice(l, z, "registers", LEAN, LEAN) : 0;
 }
 
 void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const View *router, const View *chosen, const View *share, const View *y)
 {
     Compilation *c = lower_compilation(l);
     const int64_t upper = lower_upper(l, chosen->dims[0]), rows = upper < 1 ? 1 : upper, chunk = chunk_of(c, n, &z->down);
-    const bool tiled = down_tiled(l, n, z, inner);
-    const Cut cut = cut_down(l, z, tiled, rows);
+    const bool tiled = down_tiled(l, n, z, inner), beside = n->gate && l->made_by[n->gate] < 0;
+    Beside b = {0};
+    if (beside && !beside_fits(l, n, z, &b)) fault("moe", "product '%s' was put off, but has no slot", b.product->name);
+    const Cut cut = cut_down(l, z, tiled, beside, rows);
     const int64_t blocks = ceil_div(z->hidden, cut.each);
     Kernel *k = kernel_begin(l, n, "moe_down");
     kernel_in(k, "CHOSEN", *chosen);
@@ -288,20 +386,24 @@ void moe_down(Lower *l, const Node *n, const Moe *z, const View *inner, const Vi
     matrix_operands(l, k, n, &z->down, "2", chunk);
     kernel_in(k, "SHARE", *share);
     kernel_out(k, "Y", *y);
-    kernel_epilogue_apart(k, n, "v");
+    kernel_epilogue_apart(k, n, "v", beside ? b.product->outputs[0] : 0, "beside");
+    kernel_int(k, "BESIDE", beside);
+    if (beside) set_beside(l, k, n, z, &b, chunk);
     const bool chooses = down_chooses(l, n, z, inner);
     kernel_int(k, "CHOOSES", chooses);
     if (chooses) moe_logits(l, k, z, router);
     kernel_int(k, "TILED", tiled);
     kernel_int(k, "R", cut.each);
     kernel_int(k, "PARTS", cut.sharers);
+    kernel_int(k, "REGISTERS", down_registers(l, z, &cut));
     kernel_int(k, "BIASED_2", moe_given(c, n, z->down.bias));
     if (tiled) {
-        set_tiled(k, n, &z->down, &cut, z->hidden % cut.each == 0);
+        set_tiled(k, n, &z->down, &cut, z->hidden % cut.each == 0, beside ? b.row.store : DT_NONE);
         tile_rows(k, n, &z->down, "2");
     }
     set_resident(k, &cut, blocks * rows);
     kernel_label(k, arena_text(&c->arena, "%s: fc2", n->name));
-    kernel_bytes(k, chosen_bytes(l, n, z, &z->down, upper), 0);
+    kernel_bytes(k, chosen_bytes(l, n, z, &z->down, upper) + (beside ? expert_bytes(&z->down, z->down.bits, b.row.store) : 0), 0);
+    if (beside) l->fates[n->gate].launch = l->launch_count;
     kernel_launch(k, blocks, rows, 1, (int)cut.threads);
 }
