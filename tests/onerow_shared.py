@@ -163,7 +163,7 @@ def apart(dtype):
     g.product, g.made_of = product(g, "plain", "x", 64, 64), g.rounded(wide(g.x) @ g.value(g.constants[-1][0]).T)
     experts_last(g)
     yield g.output(g.node("Add", [g.sum, g.product]), large).expect(g.result + g.made_of, wide(g.x) @ matrix)
-    g = Shared("row_shared", dtype, APART).share()  # another product of it
+    g = Shared("row_shared", dtype, {**APART, "blocks": 11}).share()  # another product of it: 7 blocks make both
     other, matrix = g.nbits("h", 96, 40, 32, True)
     yield g.output(g.node("Add", [g.sum, g.product]), other).expect(g.result + g.made_of, wide(g.h) @ matrix)
 
