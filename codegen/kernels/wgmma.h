@@ -49,12 +49,12 @@
     GP_UP_TO_63 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, " \
                 "%91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, " \
                 "%115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define GP_WGMMA(type, d, a, x) \
+#define GP_WGMMA(type, d, a, x, turned) \
     asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%68, %69}; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type \
-                 " {" GP_UP_TO_63 "}, {%64, %65, %66, %67}, x, p, 1, 1, 0; }" \
+                 " {" GP_UP_TO_63 "}, {%64, %65, %66, %67}, x, p, 1, 1, " turned "; }" \
                  : GP_64(d) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(x), "n"(GP_WGMMA_LAYOUT) : "memory")
-#define WGMMA_F16(d, a, x) GP_WGMMA("f16", d, a, x)
-#define WGMMA_BF16(d, a, x) GP_WGMMA("bf16", d, a, x)
+#define WGMMA_F16(d, a, x) GP_WGMMA("f16", d, a, x, "0")
+#define WGMMA_BF16(d, a, x) GP_WGMMA("bf16", d, a, x, "0")
 #define GP_WGMMA_BROAD(type, d, a, x) \
     asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%132, %133}; wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type \
                  " {" GP_UP_TO_127 "}, {%128, %129, %130, %131}, x, p, 1, 1, 0; }" \
@@ -77,12 +77,8 @@
     asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%36, %37}; wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type \
                  " {" GP_UP_TO_31 "}, {%32, %33, %34, %35}, x, p, 1, 1, 1; }" \
                  : GP_16(d, 0), GP_16(d, 16) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(x), "n"(GP_WGMMA_LAYOUT) : "memory")
-#define GP_WGMMA_TURNED(type, d, a, x) \
-    asm volatile("{ .reg .pred p; .reg .b64 x; setp.eq.u32 p, 0, 0; mov.b64 x, {%68, %69}; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type \
-                 " {" GP_UP_TO_63 "}, {%64, %65, %66, %67}, x, p, 1, 1, 1; }" \
-                 : GP_64(d) : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(x), "n"(GP_WGMMA_LAYOUT) : "memory")
-#define WGMMA_TURNED_F16(d, a, x) GP_WGMMA_TURNED("f16", d, a, x)
-#define WGMMA_TURNED_BF16(d, a, x) GP_WGMMA_TURNED("bf16", d, a, x)
+#define WGMMA_TURNED_F16(d, a, x) GP_WGMMA("f16", d, a, x, "1")
+#define WGMMA_TURNED_BF16(d, a, x) GP_WGMMA("bf16", d, a, x, "1")
 #define WGMMA_NARROW_F16(d, a, x) GP_WGMMA_NARROW("f16", d, a, x)
 #define WGMMA_NARROW_BF16(d, a, x) GP_WGMMA_NARROW("bf16", d, a, x)
 FN gp_u32 gp_mul_f16(gp_u32 a, gp_u32 b)
